@@ -8,6 +8,7 @@ use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::ViewError;
 use crate::model::view::export::ExportRow;
+use crate::model::view::session::ExportedSession;
 use crate::state::State;
 use crate::state::recovery::{self, RecoveryError};
 
@@ -34,9 +35,18 @@ pub enum ExportError {
 pub fn each_row(
     state: &State,
     week: &str,
-    mut each: impl FnMut(ExportRow) -> io::Result<()>,
+    each: &mut dyn FnMut(ExportRow) -> io::Result<()>,
 ) -> Result<(), ExportError> {
     state.engine.export(&state.store, week, |server, game, player, row, positions| {
         Ok(each(ExportRow::new(week, server, game, player, row, positions))?)
     })
+}
+
+/// Passes on all complete sessions that are kept, in order of server URL, end, start, name.
+pub fn each_session(state: &State, each: &mut dyn FnMut(ExportedSession) -> io::Result<()>) -> Result<(), ExportError> {
+    for server in state.engine.servers_by_url() {
+        let sessions = state.engine.export_sessions(&state.store, server)?;
+        sessions.into_iter().try_for_each(&mut *each)?;
+    }
+    Ok(())
 }

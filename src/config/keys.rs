@@ -141,6 +141,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "log",
         "The log in state_dir. It contains every event that changes the state: scans, commands of admins, and settings that change results. A start after a crash and the rebuilding of windows read it.",
     ),
+    ("sessions", "Sessions: when a player was on which server. They never enter a ranking."),
     (
         "capture",
         "Captures: the datagrams of some scans. They show later what an odd server has sent. `clqd query --replay FILE` decodes them. They contain names of players.",
@@ -314,6 +315,8 @@ pub const KEYS: &[KeySpec] = &[
         .described("8", "Days for which the log in the state directory is kept: every event that changed the state. A start after a crash reads its end. Windows are rebuilt from it, for as long as it reaches back."),
     key("log", "bytes_max", whole(1 << 26, 1 << 50, "bytes"), Reload)
         .described("17179869184", "The oldest files of the log are removed when all of them are larger, or when less than twice `store.disk_free_bytes_min` is free. What a start needs is kept."),
+    key("sessions", "keep_days", whole(0, 366, "days"), Reload)
+        .described("7", "Days for which sessions are kept in the state after their end: when a player was on which server. When players were first and last seen is kept without them. 0: no sessions are kept."),
     key("capture", "dir", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "Directory of the capture files. There is one file a day; it contains names of players. The directory must be outside `state_dir`. It is created if it does not exist. Empty: no captures. See [log.md](log.md#captures)."),
     key("capture", "share", ValueType::Decimal { min: 0.0, max: 1.0 }, Reload)

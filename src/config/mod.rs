@@ -64,6 +64,7 @@ pub struct Config {
     pub store: StoreConfig,
     pub archive: ArchiveConfig,
     pub log: LogConfig,
+    pub sessions: SessionsConfig,
     pub capture: CaptureConfig,
     pub web: WebConfig,
     /// Scheduled imports; the shipped file has none.
@@ -272,6 +273,12 @@ impl fmt::Debug for ArchiveConfig {
 pub struct LogConfig {
     pub keep_days: u32,
     pub bytes_max: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionsConfig {
+    pub keep_days: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

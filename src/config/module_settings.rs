@@ -96,6 +96,7 @@ impl Config {
             elastic_players_min: self.scan.elastic_players_min,
             keep_weeks: self.store.keep_weeks as usize,
             keep_players_weeks: self.store.keep_players_weeks,
+            keep_sessions_days: self.sessions.keep_days.into(),
             archive_enabled: self.archive.is_enabled(),
             outbox_entries_max: self.archive.outbox_entries_max as usize,
             ..EngineSettings::default()

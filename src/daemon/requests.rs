@@ -12,13 +12,14 @@ use tokio::time::timeout;
 use super::Shared;
 use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
-use crate::api::requests::{self, ArchiveResend, ArchiveVerify, Backup, Export, Reload, Rescan};
-use crate::api::{Answer, ApiError, ErrorCode, LineOf, Progress, Read, Request, StateView, decode};
+use crate::api::requests::{self, ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan};
+use crate::api::{Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
+use crate::model::ServerKey;
 use crate::model::calendar::week_label;
 use crate::model::view::board::BoardsSelector;
 use crate::model::view::export::ExportRow;
-use crate::model::{ServerKey, WeekKey};
+use crate::model::view::session::ExportedSession;
 use crate::web::{AdminWork, Backend, Lines, ReadWork};
 
 /// Most servers in one chunk of an export.
@@ -162,17 +163,56 @@ impl Run for ArchiveVerify {
 impl Run for Export {
     async fn run(self, shared: &Shared, lines: &Lines<ExportRow>) -> Result<Vec<String>, ApiError> {
         let (week, servers) = shared.views.read(move |view| view.engine().exported_servers(&self.week)).await??;
-        let mut at = 0;
-        while at < servers.len() {
-            let next: Vec<ServerKey> = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
-            let (rows, done) = shared.views.read(move |view| export_servers(&view.state(), week, &next)).await??;
-            for row in rows {
-                lines.send(row).await?;
-            }
-            at += done;
-        }
-        Ok(Vec::new())
+        let label = week_label(week);
+        export(shared, servers, lines, move |StateView { engine, reader, .. }, server| {
+            let mut rows = Vec::new();
+            engine.export_server(*reader, week, server, &mut |server, game, player, row, positions| {
+                rows.push(ExportRow::new(&label, server, game, player, row, positions));
+                Ok::<(), ViewError>(())
+            })?;
+            Ok(rows)
+        })
+        .await
     }
+}
+
+/// Sends the sessions that are kept, some servers at a time.
+impl Run for ExportSessions {
+    async fn run(self, shared: &Shared, lines: &Lines<ExportedSession>) -> Result<Vec<String>, ApiError> {
+        let servers = shared.views.read(|view| view.engine().servers_by_url()).await?;
+        export(shared, servers, lines, |StateView { engine, reader, .. }, server| {
+            engine.export_sessions(*reader, server)
+        })
+        .await
+    }
+}
+
+/// Sends the rows of all servers. Those of one server are of one moment.
+async fn export<R: Line>(
+    shared: &Shared,
+    servers: Vec<ServerKey>,
+    lines: &Lines<R>,
+    rows_of: impl Fn(&StateView<'_>, ServerKey) -> Result<Vec<R>, ViewError> + Clone + Send + 'static,
+) -> Result<Vec<String>, ApiError> {
+    let mut at = 0;
+    while at < servers.len() {
+        let next: Vec<ServerKey> = servers[at..].iter().copied().take(EXPORT_SERVERS_MAX).collect();
+        let rows_of = rows_of.clone();
+        let read = shared.views.read(move |view| {
+            let (mut rows, mut done) = (Vec::new(), 0);
+            while done < next.len() && rows.len() < EXPORT_ROWS_MAX {
+                rows.extend(rows_of(&view.state(), next[done])?);
+                done += 1;
+            }
+            Ok::<_, ViewError>((rows, done))
+        });
+        let (rows, done) = read.await??;
+        for row in rows {
+            lines.send(row).await?;
+        }
+        at += done;
+    }
+    Ok(Vec::new())
 }
 
 impl Run for Rescan {
@@ -207,25 +247,4 @@ impl Run for Rescan {
         }
         Ok(notes)
     }
-}
-
-/// The rows of a week of the first of these servers, and the number of these servers.
-fn export_servers(
-    StateView { engine, reader, .. }: &StateView<'_>,
-    week: WeekKey,
-    servers: &[ServerKey],
-) -> Result<(Vec<ExportRow>, usize), ApiError> {
-    let label = week_label(week);
-    let mut rows = Vec::new();
-    for (server, done) in servers.iter().zip(1..) {
-        let exported = engine.export_server(*reader, week, *server, &mut |server, game, player, row, positions| {
-            rows.push(ExportRow::new(&label, server, game, player, row, positions));
-            Ok::<(), ViewError>(())
-        });
-        exported?;
-        if rows.len() >= EXPORT_ROWS_MAX {
-            return Ok((rows, done));
-        }
-    }
-    Ok((rows, servers.len()))
 }

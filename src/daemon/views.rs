@@ -349,14 +349,14 @@ mod tests {
             }
             if n % 40 == 0 {
                 let greylisted = (n % 80 == 0).then(|| "a reason".to_owned());
-                state.engine.greylist(&url(3), greylisted).unwrap();
+                state.engine.greylist(&state.store, &url(3), greylisted).unwrap();
             }
             state.commit().unwrap();
             publisher.publish(&mut state, EngineThreadStatus::default(), 100 * n as i64);
             if publisher.is_behind() {
                 assert!(!held.is_empty(), "only a reader delays a view");
                 assert!(publisher.can_catch_up(&state.engine));
-                state.engine.greylist(&url(9), Some(format!("reason {n}"))).unwrap();
+                state.engine.greylist(&state.store, &url(9), Some(format!("reason {n}"))).unwrap();
                 assert!(!publisher.can_catch_up(&state.engine), "with changes that are not committed");
             } else {
                 published += 1;

@@ -1,7 +1,7 @@
 //! Applies the commands of admins that a log has recorded. The daemon calls the same methods for
 //! the requests of its clients, and records what changed.
 
-use super::{AdminError, CorrectionError, Engine, Greylisted, ReopenError, StoreReader};
+use super::{AdminError, CorrectionError, Engine, Greylisted, ReadError, ReopenError, StoreReader, ViewError};
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::view::board::PlayerSelector;
 use crate::model::{AdminCommand, ForgottenPlaceholder};
@@ -17,6 +17,20 @@ pub enum CommandError {
     Reopen(#[from] ReopenError),
     #[error(transparent)]
     Week(#[from] WeekLabelError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl CommandError {
+    /// The error of a read of the state, if it is one: the command may be applied in part.
+    pub fn into_read_error(self) -> Option<ReadError> {
+        match self {
+            CommandError::Admin(AdminError::Store(error))
+            | CommandError::Correction(CorrectionError::View(ViewError::Store(error)))
+            | CommandError::Read(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl Engine {
@@ -38,13 +52,13 @@ impl Engine {
                 let (key, added) = self.add_server(server.clone(), tags.clone(), t_ms)?;
                 self.mark_imported(key, added, *import)
             }
-            AdminCommand::Remove { server } => self.remove_server(server).map(|_| true)?,
+            AdminCommand::Remove { server } => self.remove_server(source, server).map(|_| true)?,
             AdminCommand::Tag { server, add, remove } => self.tag_server(server, add, remove)?,
             AdminCommand::DropTag { tag } => self.delete_tag(tag).map(|_| true)?,
             AdminCommand::Greylist { server, reason } => {
-                self.greylist(server, Some(reason.clone()))? == Greylisted::Changed
+                self.greylist(source, server, Some(reason.clone()))? == Greylisted::Changed
             }
-            AdminCommand::Lift { server } => self.greylist(server, None)? == Greylisted::Changed,
+            AdminCommand::Lift { server } => self.greylist(source, server, None)? == Greylisted::Changed,
             AdminCommand::Trust { server, except, revoke } => self.trust_server(server, except, revoke)?,
             AdminCommand::Budget { server, budget } => self.set_scan_budget(server, *budget)?,
             AdminCommand::Merge { game, from, into } => {
@@ -63,7 +77,7 @@ impl Engine {
             AdminCommand::DeleteWindows { before } => !self.delete_windows_before(source, *before).is_empty(),
             AdminCommand::Clock {} => {
                 let previous_ms = self.now_ms();
-                self.reset_time(t_ms);
+                self.reset_time(source, t_ms)?;
                 self.now_ms() != previous_ms
             }
         })

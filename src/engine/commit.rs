@@ -28,6 +28,8 @@ impl Engine {
                 && !self.global.player_windows.is_changed()
                 && p.closed_servers.is_empty()
                 && p.best.is_empty()
+                && p.sessions.is_empty()
+                && p.seen.is_empty()
                 && p.deleted_windows.is_empty()
                 && p.corrections.is_empty())
     }
@@ -80,6 +82,8 @@ impl Engine {
             ranks: pending.ranks.into_iter().map(|((week, server), rank)| (week, server, rank)).collect(),
             outbox: pending.outbox.into_iter().collect(),
             acknowledged: pending.acknowledged,
+            sessions: pending.sessions.into_iter().collect(),
+            seen: pending.seen.into_iter().collect(),
             archive_complete_ms: pending.archive_complete.then_some(self.global.archive_complete_ms),
             deleted_windows: pending.deleted_windows,
             corrections: pending.corrections,

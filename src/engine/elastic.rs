@@ -218,9 +218,9 @@ mod tests {
         let mut live = Live::new(1.15, 3);
         live.run_to(START_MS + 20 * ROUND_MS);
         assert_eq!(live.view().unwrap().off, None);
-        live.state.engine.greylist(&live.url.clone(), Some("fake".to_owned())).unwrap();
+        live.state.engine.greylist(&live.state.store, &live.url.clone(), Some("fake".to_owned())).unwrap();
         assert_eq!(live.view().unwrap().off, Some(ElasticOff::Greylisted));
-        live.state.engine.greylist(&live.url.clone(), None).unwrap();
+        live.state.engine.greylist(&live.state.store, &live.url.clone(), None).unwrap();
         live.run_to(START_MS + 21 * ROUND_MS);
         let now_ms = live.state.engine.now_ms();
         live.state.engine.boost(&live.url.clone(), 60, now_ms).unwrap();

@@ -45,7 +45,7 @@ pub enum ViewError {
     Store(#[from] ReadError),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error("server {0} is not known; add it with: clqd servers add {0}")]
     UnknownServer(ServerUrl),
@@ -64,4 +64,6 @@ pub enum AdminError {
     NotScheduled(ServerUrl, u8),
     #[error("{BOOSTS_MAX} servers are boosted already, which is the maximum")]
     TooManyBoosts,
+    #[error(transparent)]
+    Store(#[from] ReadError),
 }

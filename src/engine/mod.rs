@@ -12,6 +12,7 @@ mod boards;
 mod chunked_vec;
 mod commit;
 mod corrections;
+mod deadlines;
 mod elastic;
 mod error;
 mod event;
@@ -31,6 +32,7 @@ mod restore;
 mod rows;
 mod server_pages;
 mod servers;
+mod sessions;
 mod settings;
 mod shared;
 mod site_series;
@@ -52,6 +54,7 @@ pub use self::boards::group::{Group, WindowBoards};
 pub use self::corrections::forget::ForgetResult;
 pub use self::corrections::reset_time::TimeReset;
 pub use self::corrections::{CorrectionError, MergeResult};
+use self::deadlines::Deadlines;
 pub use self::error::{AdminError, ViewError};
 pub use self::event::{Event, Notice, Outcome, Probe};
 use self::global::GlobalState;
@@ -111,7 +114,10 @@ pub struct Engine {
     notices: VecDeque<Notice>,
     counts: EngineCounts,
     lag_histogram: lag_histogram::LagHistogram,
-    online: online::OnlineExpiry,
+    /// When to check whether servers are still online.
+    online: Deadlines,
+    /// When to check whether servers have become invisible, and their sessions are complete.
+    invisible: Deadlines,
     week_close: Option<week_close::WeekClose>,
     /// Weeks that end later are not closed, Unix ms. The driver, which knows the clock, sets
     /// it.
@@ -155,7 +161,8 @@ impl Engine {
             notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
-            online: online::OnlineExpiry::default(),
+            online: Deadlines::default(),
+            invisible: Deadlines::default(),
             week_close: loaded.closed_servers.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
             close_limit_ms: i64::MAX,
             reopening: None,
@@ -217,6 +224,7 @@ impl Engine {
                 plan: None,
             });
             engine.queue_expiry_at_start(key);
+            engine.queue_invisible(key);
         }
         engine.servers_to_untag = engine.servers_with_deleted_tags();
         engine.apply_window_settings();
@@ -246,6 +254,7 @@ impl Engine {
                 self.advance_weeks(source)?;
                 self.untag_servers();
                 self.expire_servers();
+                self.advance_sessions(source)?;
                 self.advance_site_series();
                 Ok(())
             }
@@ -356,6 +365,12 @@ impl Engine {
         let t_ms = now_ms.max(self.now_ms() + 1);
         self.advance_time(t_ms);
         t_ms
+    }
+
+    /// Notes a time at which nothing happened.
+    pub fn note_time(&mut self, t_ms: i64) {
+        self.advance_time(t_ms);
+        self.global.pending.meta = true;
     }
 
     fn advance_time(&mut self, t_ms: i64) {

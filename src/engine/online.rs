@@ -5,9 +5,6 @@
 //! allows, docs/rules.md section 9) and has answered within twice the interval of class 2. The second
 //! condition applies to servers of class 2, and when no scans get through at all.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::Engine;
 use crate::model::server::{Class, ServerRecord};
 use crate::model::{OutboxKey, ServerKey};
@@ -22,15 +19,6 @@ const EXPIRED_PER_TICK: usize = 10_000;
 /// After this time an expired server was certainly archived: in ten minutes of ticks six
 /// million servers expire.
 const EXPIRY_LAG_MS_MAX: i64 = 600_000;
-
-/// When to check whether servers are still online.
-#[derive(Debug, Default)]
-pub(super) struct OnlineExpiry {
-    /// Earliest first. A server that has answered since is queued again.
-    due: BinaryHeap<Reverse<(i64, ServerKey)>>,
-    /// By server key: whether it is in `due`.
-    is_queued: Vec<bool>,
-}
 
 impl Engine {
     /// Whether the last list of a server shows the current players.
@@ -58,37 +46,25 @@ impl Engine {
 
     /// Queues the check whether an online server has expired.
     pub(super) fn queue_expiry(&mut self, server: ServerKey) {
-        let at = server.0 as usize;
-        if self.online.is_queued.get(at) == Some(&true) {
+        if self.online.is_queued(server) {
             return;
         }
         let until_ms = self.server_state(server).and_then(|server_state| self.online_until_ms(&server_state.record));
-        let Some(until_ms) = until_ms else { return };
-        if self.online.is_queued.len() <= at {
-            self.online.is_queued.resize(at + 1, false);
+        if let Some(until_ms) = until_ms {
+            self.online.queue(server, until_ms);
         }
-        self.online.is_queued[at] = true;
-        self.online.due.push(Reverse((until_ms, server)));
     }
 
     /// Archives servers that are not online any more because time has passed. Servers with too
     /// many missed scans were archived by the last of these scans.
     pub(super) fn expire_servers(&mut self) {
         for _ in 0..EXPIRED_PER_TICK {
-            match self.online.due.peek() {
-                Some(&Reverse((until_ms, server))) if until_ms <= self.now_ms() => {
-                    self.online.due.pop();
-                    self.online.is_queued[server.0 as usize] = false;
-                    let record = self.server_state(server).map(|server_state| &server_state.record);
-                    let has_expired = record.is_some_and(|record| {
-                        self.online_until_ms(record).is_some_and(|until_ms| until_ms <= self.now_ms())
-                    });
-                    match has_expired {
-                        true => self.global.enqueue(OutboxKey::Server(server)),
-                        false => self.queue_expiry(server),
-                    }
-                }
-                _ => return,
+            let Some(server) = self.online.pop_due(self.now_ms()) else { return };
+            let record = self.server_state(server).map(|server_state| &server_state.record);
+            let until_ms = record.and_then(|record| self.online_until_ms(record));
+            match until_ms.is_some_and(|until_ms| until_ms <= self.now_ms()) {
+                true => self.global.enqueue(OutboxKey::Server(server)),
+                false => self.queue_expiry(server),
             }
         }
     }

@@ -9,7 +9,9 @@ use super::names::pending_players::PendingPlayers;
 use crate::model::commit::{Corrections, RowKey};
 use crate::model::packed_row::PackedRow;
 use crate::model::row::{BestPositions, MapRow, PlayerRow};
-use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
+use crate::model::{
+    GameKey, MapKey, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionKey, TagKey, WeekKey, WindowKey,
+};
 
 /// Changes since the last commit.
 #[derive(Debug, Default)]
@@ -35,6 +37,9 @@ pub(super) struct Pending {
     /// The time of the last complete archive run has changed.
     pub(super) archive_complete: bool,
     pub(super) deleted_windows: Vec<WindowKey>,
+    /// Complete sessions.
+    pub(super) sessions: BTreeMap<SessionKey, Session>,
+    pub(super) seen: BTreeMap<PlayerKey, Seen>,
     pub(super) corrections: Corrections,
 }
 

@@ -9,7 +9,7 @@ use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::week_close::WeekClose;
 use super::windows::current::CurrentWindows;
-use super::{Engine, GlobalState, ServerState, names, online};
+use super::{Deadlines, Engine, GlobalState, ServerState, names};
 use crate::model::{PlayerKey, ServerKey, TagKey};
 use crate::schedule::Schedule;
 
@@ -97,7 +97,8 @@ impl Engine {
             notices: Default::default(),
             counts: self.counts.clone(),
             lag_histogram: self.lag_histogram.clone(),
-            online: online::OnlineExpiry::default(),
+            online: Deadlines::default(),
+            invisible: Deadlines::default(),
             week_close: self.week_close.as_ref().map(WeekClose::replica),
             close_limit_ms: self.close_limit_ms,
             reopening: None,

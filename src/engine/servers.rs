@@ -1,7 +1,7 @@
 //! Requests of an admin: add and remove servers, rescan, greylist.
 
 use super::tags::unique_tags;
-use super::{AdminError, Engine, ServerState};
+use super::{AdminError, Engine, ReadError, ServerState, StoreReader};
 use crate::limits::BOOSTS_MAX;
 use crate::model::calendar::DAY_MS;
 use crate::model::server::{Class, ServerRecord};
@@ -155,9 +155,9 @@ impl Engine {
     }
 
     /// Removes a server: it is no longer scanned or listed. Its history is kept.
-    pub fn remove_server(&mut self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
+    pub fn remove_server(&mut self, source: &dyn StoreReader, url: &ServerUrl) -> Result<ServerKey, AdminError> {
         let key = self.find_key(url)?;
-        self.end_presences(key);
+        self.end_presences(source, key)?;
         self.schedule.cancel(key);
         self.elastic_scans().forget(key);
         let server_state = self.server_state_mut(key).expect("named servers exist");
@@ -171,12 +171,17 @@ impl Engine {
     /// Greylists a server with a reason, or lifts the greylisting with `None`. After that,
     /// players are credited as after an invisible time. While a server is greylisted, its rows
     /// in windows that are not closed do not count.
-    pub fn greylist(&mut self, url: &ServerUrl, reason: Option<String>) -> Result<Greylisted, AdminError> {
+    pub fn greylist(
+        &mut self,
+        source: &dyn StoreReader,
+        url: &ServerUrl,
+        reason: Option<String>,
+    ) -> Result<Greylisted, AdminError> {
         let key = self.find_key(url)?;
         if self.server_state(key).expect("named servers exist").record.greylist_reason == reason {
             return Ok(Greylisted::Unchanged);
         }
-        self.end_presences(key);
+        self.end_presences(source, key)?;
         let record = &mut self.server_state_mut(key).expect("named servers exist").record;
         record.greylist_reason = reason;
         let tags = record.tags.clone();
@@ -240,20 +245,25 @@ impl Engine {
         }
     }
 
-    /// Ends all presences. The next list is not compared with the previous one.
-    pub(super) fn end_presences(&mut self, key: ServerKey) {
-        let Some(server_state) = self.servers[key.0 as usize].as_mut() else { return };
+    /// Ends all presences. The next list is not compared with the previous one. If a read fails, nothing has
+    /// changed.
+    pub(super) fn end_presences(&mut self, source: &dyn StoreReader, key: ServerKey) -> Result<(), ReadError> {
+        self.read_seen(source, key)?;
+        let Some(server_state) = self.servers[key.0 as usize].as_mut() else { return Ok(()) };
         let last = server_state.record.last_snapshot.take();
         let map_time = server_state.record.map_time.take();
         server_state.record.recent.partial = None;
         let week = last.as_ref().map(|last| self.global.calendar.week(last.t_ms));
-        for entry in last.into_iter().flat_map(|last| last.entries) {
-            self.global.end_presence(key, entry.presence);
+        if let Some(last) = last {
+            for entry in last.entries {
+                self.global.end_presence(source, key, entry.presence, (last.t_ms, last.map))?;
+            }
         }
         self.global.flush_map_time(key, map_time);
         let is_kept = |week: &WeekKey| self.global.meta.weeks.iter().any(|state| state.week == *week);
         if let Some(week) = week.filter(is_kept) {
             self.global.enqueue(OutboxKey::Week { week, server: key });
         }
+        Ok(())
     }
 }

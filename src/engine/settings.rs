@@ -32,6 +32,8 @@ pub struct EngineSettings {
     pub keep_weeks: usize,
     /// Weeks after which the best positions of a player who was not seen are dropped; 0: never.
     pub keep_players_weeks: u32,
+    /// Days for which complete sessions are kept; 0: not at all.
+    pub keep_sessions_days: i64,
     /// Whether there is an archive; without one the outbox stays empty.
     pub archive_enabled: bool,
     /// The maximum number of outbox entries.
@@ -73,6 +75,7 @@ impl Default for EngineSettings {
             closed_cache_bytes_max: 1 << 30,
             keep_weeks: 4,
             keep_players_weeks: 0,
+            keep_sessions_days: 7,
             archive_enabled: false,
             outbox_entries_max: 5_000_000,
             archive_chunk_rows: 5_000,

@@ -5,7 +5,8 @@ use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::{
-    GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey,
+    GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionKey, TagKey,
+    WeekKey, WindowKey,
 };
 
 /// A player who was merged or forgotten.
@@ -71,6 +72,18 @@ pub trait StateReader {
     /// Servers on which a player has best positions, in order.
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError>;
+
+    fn seen(&self, player: PlayerKey) -> Result<Option<Seen>, ReadError>;
+    fn session(&self, key: &SessionKey) -> Result<Option<Session>, ReadError>;
+    /// Returns at most `most` sessions that ended on a server on a day, the latest first.
+    fn sessions_on(
+        &self,
+        day: WindowKey,
+        server: ServerKey,
+        most: usize,
+    ) -> Result<Vec<(SessionKey, Session)>, ReadError>;
+    /// Returns at most `most` sessions of a player that ended on a day, the latest first.
+    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError>;
 }
 
 /// What the engine reads from a store besides records: what waits to be archived or removed.

@@ -24,7 +24,7 @@ pub const PLAYER_WEEKS_MAX: usize = 100;
 
 /// Most servers of a player that are examined in a week to find those with most time, and most servers
 /// that are searched for the player's presence. Each takes some microseconds.
-const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
+pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
 
 impl Engine {
     /// Weeks that hold rows, oldest first.
@@ -263,12 +263,15 @@ impl Engine {
         weeks_max: usize,
     ) -> Result<PlayerView, ViewError> {
         let (name, display) = self.player_names(source, player)?;
+        let (first_seen_ms, last_seen_ms) = self.seen_times(source, player)?;
         let mut view = PlayerView {
             player_key: player.0,
             game: self.global.games.name(game.0).to_owned(),
             name,
             display,
             aliases: source.aliases(player)?,
+            first_seen_ms,
+            last_seen_ms,
             online_on: Vec::new(),
             weeks: Vec::new(),
             weeks_more: 0,
@@ -355,7 +358,7 @@ impl Engine {
         Ok(())
     }
 
-    fn server_name(&self, server: ServerKey) -> ServerNameView {
+    pub(super) fn server_name(&self, server: ServerKey) -> ServerNameView {
         let hostname = self.server_state(server).map_or_else(String::new, |state| state.record.hostname.clone());
         ServerNameView { url: self.server_url(server), hostname }
     }
@@ -398,7 +401,12 @@ impl Engine {
     /// The week of a label, and the servers in the order of an export.
     pub fn exported_servers(&self, label: &str) -> Result<(WeekKey, Vec<ServerKey>), ViewError> {
         let week = self.find_week(label)?;
-        Ok((week, self.by_url.sorted()))
+        Ok((week, self.servers_by_url()))
+    }
+
+    /// All servers in order of URL, removed ones too.
+    pub fn servers_by_url(&self) -> Vec<ServerKey> {
+        self.by_url.sorted()
     }
 
     /// Visits the rows of one server, as [`Engine::export`] does.

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use super::session::{Seen, Session, SessionKey};
 use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
@@ -54,6 +55,10 @@ pub struct Meta {
     pub archive_writer: Option<ArchiveWriter>,
     /// Kept windows that have ended and whose boards are to be published as closed, or were; in order.
     pub ended: Vec<WindowKey>,
+    /// Days whose sessions are kept, in order.
+    pub session_days: Vec<WindowKey>,
+    /// Players with a smaller key come from an archive, which does not say when they were first seen.
+    pub first_seen_from: PlayerKey,
 }
 
 impl Meta {
@@ -61,6 +66,11 @@ impl Meta {
     pub fn kept_windows(&self) -> impl Iterator<Item = WindowKey> + '_ {
         let weeks = self.weeks.iter().map(|state| WindowKey::from(state.week));
         weeks.chain(self.windows.iter().map(|state| state.window))
+    }
+
+    /// The kept windows, and the days whose sessions are kept: all that have records.
+    pub fn stored_windows(&self) -> impl Iterator<Item = WindowKey> + '_ {
+        self.kept_windows().chain(self.session_days.iter().copied())
     }
 }
 
@@ -147,6 +157,9 @@ pub struct Commit {
     pub acknowledged: Vec<(OutboxKey, u64)>,
     /// When everything pending was last in the archive, Unix ms; the inner `None`: never.
     pub archive_complete_ms: Option<Option<i64>>,
+    /// Complete sessions, in order.
+    pub sessions: Vec<(SessionKey, Session)>,
+    pub seen: Vec<(PlayerKey, Seen)>,
     /// Windows whose rows are deleted.
     pub deleted_windows: Vec<WindowKey>,
     pub corrections: Corrections,
@@ -158,6 +171,7 @@ pub struct Corrections {
     pub deleted_rows: Vec<RowKey>,
     pub deleted_player_windows: Vec<(WindowKey, PlayerKey)>,
     pub deleted_best: Vec<(ServerKey, PlayerKey)>,
+    pub deleted_sessions: Vec<SessionKey>,
     /// Removed players, and the players that they were merged into, if any.
     pub removed_players: Vec<(PlayerKey, Option<PlayerKey>)>,
     /// Names that do not identify a player any more.
@@ -180,6 +194,7 @@ impl Corrections {
         self.deleted_rows.len()
             + self.deleted_player_windows.len()
             + self.deleted_best.len()
+            + 2 * self.deleted_sessions.len()
             + 2 * (self.removed_players.len() + self.aliases.len())
             + self.deleted_names.len()
             + self.deleted_aliases.len()
@@ -209,6 +224,8 @@ impl Commit {
             + self.ranks.len()
             + self.outbox.len()
             + self.acknowledged.len()
+            + 2 * self.sessions.len()
+            + self.seen.len()
             + self.corrections.records()
     }
 
@@ -231,6 +248,8 @@ impl Commit {
             outbox,
             acknowledged: archived,
             archive_complete_ms,
+            sessions,
+            seen,
             deleted_windows: dropped,
             corrections,
         } = self;
@@ -251,6 +270,8 @@ impl Commit {
             && outbox.is_empty()
             && archived.is_empty()
             && archive_complete_ms.is_none()
+            && sessions.is_empty()
+            && seen.is_empty()
             && dropped.is_empty()
             && corrections.is_empty()
     }

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::name::Name;
 use super::row::{MapRow, PlayerRow};
 use super::scan_budget::ScanBudget;
+use super::session::Session;
 use super::url::ServerUrl;
 use super::window::WindowKey;
 use crate::model::calendar::WEEK_MS;
@@ -168,7 +169,7 @@ impl PlayerEntry {
             points: Some(points),
             ping: None,
             spectator: false,
-            presence: Some(Presence { player, segment_start_ms: 0, segment_points: 0.0, rows }),
+            presence: Some(Presence { player, segment_start_ms: 0, segment_points: 0.0, rows, session: None }),
         }
     }
 
@@ -310,6 +311,9 @@ pub struct Presence {
     /// The player's row of each window, while it is newer than the stored one; in order of
     /// window. Boxed, so that it is not copied on its way to the next commit.
     pub rows: PresenceRows,
+    /// `None`: it is complete, because the server has been invisible for too long, or the player is only in
+    /// a final list.
+    pub session: Option<Session>,
 }
 
 impl Presence {

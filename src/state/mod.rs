@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
 use crate::engine::{
-    BuildPlan, CacheLimits, CommandError, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError,
-    WindowBoards, Workers, ZoneChanged, is_correction,
+    BuildPlan, CacheLimits, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError, WindowBoards, Workers,
+    ZoneChanged, is_correction,
 };
 use crate::log::LogEvent;
 use crate::model::outbox::ArchiveStep;
@@ -87,10 +87,13 @@ impl State {
         Ok(())
     }
 
-    /// Handles a scan of a log. A scan of a removed server is ignored.
+    /// Handles a scan of a log. Of a scan of a removed server only the time counts.
     pub fn replay_scan(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
         match self.engine.is_removed(&url) {
-            true => Ok(()),
+            true => {
+                self.engine.note_time(outcome.t_ms());
+                Ok(())
+            }
             false => self.handle(Event::Replayed { url, outcome }),
         }
     }
@@ -120,8 +123,10 @@ impl State {
         }
         let applied = match self.engine.apply_command(&self.store, t_ms, command) {
             Ok(changed) => changed,
-            Err(CommandError::Correction(CorrectionError::View(ViewError::Store(error)))) => return Err(error.into()),
-            Err(_) => false,
+            Err(error) => match error.into_read_error() {
+                Some(error) => return Err(error.into()),
+                None => false,
+            },
         };
         if is_correction {
             self.commit()?;

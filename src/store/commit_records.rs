@@ -69,6 +69,9 @@ impl Encoder<'_> {
         for ((server, player), best) in &commit.best {
             self.set(keys::best(*server, *player), best)?;
         }
+        commit.sessions.iter().try_for_each(|(key, session)| self.set(keys::session(key), session))?;
+        commit.sessions.iter().try_for_each(|(key, _)| self.set(keys::player_session(key), &()))?;
+        commit.seen.iter().try_for_each(|(player, seen)| self.set(keys::number_key(keys::SEEN, player.0), seen))?;
         commit.new_best.iter().try_for_each(|(player, server)| self.set(keys::best_server(*player, *server), &()))?;
         for (week, server, player_ms) in &commit.closed_servers {
             self.set(keys::closed(*week, *server), player_ms)?;
@@ -103,6 +106,7 @@ impl Encoder<'_> {
         for (player, into) in &corrections.removed_players {
             self.set(keys::number_key(keys::DELETED_PLAYER, player.0), into)?;
             self.remove(keys::number_key(keys::PLAYER, player.0))?;
+            self.remove(keys::number_key(keys::SEEN, player.0))?;
         }
         for (hash, forgotten_ms) in &corrections.forgotten {
             self.set(keys::forgotten(*hash), forgotten_ms)?;
@@ -112,6 +116,8 @@ impl Encoder<'_> {
             corrections.deleted_player_windows.iter().map(|(window, player)| keys::player_window(*window, *player));
         let best = corrections.deleted_best.iter().map(|(server, player)| keys::best(*server, *player));
         let best_servers = corrections.deleted_best.iter().map(|(server, player)| keys::best_server(*player, *server));
+        let sessions = corrections.deleted_sessions.iter().map(keys::session);
+        let player_sessions = corrections.deleted_sessions.iter().map(keys::player_session);
         let names = corrections.deleted_names.iter().map(|(game, name)| keys::name(name, *game));
         let aliases = corrections.deleted_aliases.iter().map(|(player, name)| keys::alias(*player, name));
         let allowed_names = corrections.allowed_names.iter().map(|hash| keys::forgotten(*hash));
@@ -122,6 +128,8 @@ impl Encoder<'_> {
             .chain(player_windows)
             .chain(best)
             .chain(best_servers)
+            .chain(sessions)
+            .chain(player_sessions)
             .chain(names)
             .chain(aliases)
             .chain(allowed_names)

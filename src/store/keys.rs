@@ -1,7 +1,10 @@
 //! Keys of the store: a tag, then numbers in big-endian.
 
+use crate::model::calendar::DAY_MS;
 use crate::model::commit::{MapRowKey, RowKey};
-use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey, WindowType};
+use crate::model::{
+    GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, SessionKey, WeekKey, WindowKey, WindowType,
+};
 
 pub const META: u8 = b'A';
 /// When everything pending was last in the archive. Older versions ignore it.
@@ -21,6 +24,8 @@ pub const PLAYER: u8 = b'P';
 pub const SERVER: u8 = b'S';
 pub const SERIES: u8 = b'T';
 pub const BEST: u8 = b'B';
+/// When a player was seen.
+pub const SEEN: u8 = b'H';
 /// Player, server on which they have best positions.
 pub const BEST_SERVERS: u8 = b'D';
 pub const TAG: u8 = b'Y';
@@ -40,12 +45,16 @@ const RANK: u8 = b'k';
 const MAP_ROW: u8 = b'm';
 const PLAYER_WINDOW: u8 = b'p';
 const ROW: u8 = b'r';
+/// Of a day of sessions: server, end, player, origin. Ends are stored so that the latest is first.
+const SESSION: u8 = b's';
+/// Of a day of sessions: player, end, server, origin.
+const PLAYER_SESSION: u8 = b'q';
 
 /// The length of the group prefix of a key whose record is stored in a leaf. `None`: the
 /// record is a separate sled record, because it is large and written with every scan.
 pub fn group_prefix_len(key: &[u8]) -> Option<usize> {
     match key.first()? {
-        &NAME | &PLAYER | &BEST | &BEST_SERVERS => Some(1),
+        &NAME | &PLAYER | &BEST | &BEST_SERVERS | &SEEN => Some(1),
         &WINDOW if key.len() > 7 => Some(8),
         _ => None,
     }
@@ -189,6 +198,40 @@ pub fn map_rows_prefix(week: WeekKey, server: Option<ServerKey>) -> Vec<u8> {
     }
 }
 
+/// The end of a session within its day, the latest first.
+fn end_code(key: &SessionKey) -> u32 {
+    !(key.end_ms.rem_euclid(DAY_MS) as u32)
+}
+
+pub fn session(key: &SessionKey) -> Vec<u8> {
+    in_window(key.day(), SESSION, &[key.server.0, end_code(key), key.player.0, key.origin.0])
+}
+
+pub fn player_session(key: &SessionKey) -> Vec<u8> {
+    in_window(key.day(), PLAYER_SESSION, &[key.player.0, end_code(key), key.server.0, key.origin.0])
+}
+
+pub fn sessions_prefix(day: WindowKey, server: ServerKey) -> Vec<u8> {
+    in_window(day, SESSION, &[server.0])
+}
+
+pub fn player_sessions_prefix(day: WindowKey, player: PlayerKey) -> Vec<u8> {
+    in_window(day, PLAYER_SESSION, &[player.0])
+}
+
+/// The session of a key that begins with [`sessions_prefix`].
+pub fn read_session(day: WindowKey, key: &[u8]) -> SessionKey {
+    let [server, end, player, origin] = [8, 12, 16, 20].map(|at| read_u32(key, at));
+    let (server, player, origin) = (ServerKey(server), PlayerKey(player), PlayerKey(origin));
+    SessionKey { server, end_ms: i64::from(day.index) * DAY_MS + i64::from(!end), player, origin }
+}
+
+/// The session of a key that begins with [`player_sessions_prefix`].
+pub fn read_player_session(day: WindowKey, key: &[u8]) -> SessionKey {
+    let read = read_session(day, key);
+    SessionKey { server: ServerKey(read.player.0), player: PlayerKey(read.server.0), ..read }
+}
+
 pub fn closed(week: WeekKey, server: ServerKey) -> Vec<u8> {
     in_week(week, CLOSED, &[server.0])
 }
@@ -254,6 +297,27 @@ pub mod tests {
 
     pub fn row(server: u32, player: u32) -> Vec<u8> {
         super::row(RowKey { window: WeekKey(3).into(), server: ServerKey(server), player: PlayerKey(player) })
+    }
+
+    #[test]
+    fn sessions_round_trip_and_the_latest_is_first() {
+        let key = |server, end_ms, player, origin| SessionKey {
+            server: ServerKey(server),
+            end_ms: 20_000 * DAY_MS + end_ms,
+            player: PlayerKey(player),
+            origin: PlayerKey(origin),
+        };
+        let keys = [key(1, DAY_MS - 1, 9, 9), key(1, 5, 2, 2), key(1, 5, 2, 3), key(1, 0, 1, 1), key(2, 7, 1, 1)];
+        assert!(keys.iter().map(session).is_sorted());
+        let mut of_players = keys.map(|key| player_session(&key));
+        of_players.sort();
+        let of_players = of_players.map(|bytes| read_player_session(keys[0].day(), &bytes));
+        assert_eq!(of_players, [keys[4], keys[3], keys[1], keys[2], keys[0]]);
+        for key in keys {
+            assert_eq!(read_session(key.day(), &session(&key)), key);
+            assert!(session(&key).starts_with(&sessions_prefix(key.day(), key.server)));
+            assert!(player_session(&key).starts_with(&player_sessions_prefix(key.day(), key.player)));
+        }
     }
 
     #[test]

@@ -410,7 +410,7 @@ impl Store {
     /// Windows that have records but are not in the meta record: they were deleted and are
     /// not yet swept.
     fn find_unswept_windows(&self, meta: &Meta) -> Result<BTreeSet<WindowKey>, StoreError> {
-        let kept: BTreeSet<WindowKey> = meta.kept_windows().collect();
+        let kept: BTreeSet<WindowKey> = meta.stored_windows().collect();
         let mut found = BTreeSet::new();
         let mut from = vec![keys::WINDOW];
         while let Some(key) = self.tree.next_key(from, vec![keys::WINDOW + 1])? {

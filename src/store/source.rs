@@ -11,7 +11,9 @@ use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::PlayerRecord;
 use crate::model::view::board::StorageUse;
-use crate::model::{GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
+use crate::model::{
+    GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionKey, WeekKey, WindowKey,
+};
 
 /// What has a tree of records.
 trait Records {
@@ -167,6 +169,41 @@ impl<T: Records> StateReader for T {
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError> {
         Ok(self.tree().get(&keys::rank(week, server))?)
     }
+
+    fn seen(&self, player: PlayerKey) -> Result<Option<Seen>, ReadError> {
+        Ok(self.tree().get(&keys::number_key(keys::SEEN, player.0))?)
+    }
+
+    fn session(&self, key: &SessionKey) -> Result<Option<Session>, ReadError> {
+        Ok(self.tree().get(&keys::session(key))?)
+    }
+
+    fn sessions_on(
+        &self,
+        day: WindowKey,
+        server: ServerKey,
+        most: usize,
+    ) -> Result<Vec<(SessionKey, Session)>, ReadError> {
+        let mut found = Vec::new();
+        self.tree().for_each_with_prefix(&keys::sessions_prefix(day, server), |key, session| {
+            found.push((keys::read_session(day, key), session));
+            continue_until(found.len() >= most)
+        })?;
+        Ok(found)
+    }
+
+    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
+        let mut found = Vec::new();
+        self.tree().for_each_with_prefix(&keys::player_sessions_prefix(day, player), |key, (): ()| {
+            found.push(keys::read_player_session(day, key));
+            continue_until(found.len() >= most)
+        })?;
+        Ok(found)
+    }
+}
+
+fn continue_until(is_enough: bool) -> ControlFlow<()> {
+    if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 impl StoreReader for Store {

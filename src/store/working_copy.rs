@@ -196,7 +196,7 @@ fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), Stor
         );
     }
     let number = before.unwrap_or(1);
-    let kept = kept_windows(tree)?;
+    let kept = stored_windows(tree)?;
     checkpoints.write_first_base(number, |put| {
         tree.for_each_encoded(Vec::new()..vec![u8::MAX], |key, value| {
             if is_in_files(&kept, key) {
@@ -209,9 +209,9 @@ fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), Stor
 }
 
 /// Windows that are not deleted.
-fn kept_windows(tree: &Tree) -> Result<BTreeSet<WindowKey>, StoreError> {
+fn stored_windows(tree: &Tree) -> Result<BTreeSet<WindowKey>, StoreError> {
     let meta: Option<Meta> = tree.get(&keys::meta())?;
-    Ok(meta.iter().flat_map(Meta::kept_windows).collect())
+    Ok(meta.iter().flat_map(Meta::stored_windows).collect())
 }
 
 /// Whether a record of the database is in the files, too. Records of deleted windows are removed from the
@@ -263,7 +263,7 @@ fn compare(
     checkpoints: &CheckpointFiles,
     is_cancelled: &AtomicBool,
 ) -> Result<Option<String>, StoreError> {
-    let kept = kept_windows(tree)?;
+    let kept = stored_windows(tree)?;
     let records = checkpoint::paced(checkpoints.records()?, || match is_cancelled.load(Ordering::Relaxed) {
         true => Err(StoreError::Cancelled { path: checkpoints.dir().to_owned() }),
         false => Ok(()),

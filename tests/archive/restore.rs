@@ -92,8 +92,11 @@ async fn history(state: &mut State, database: &Database) {
     for (url, tag) in [("quake3://never:27960", "eu"), ("quake3://gone:27960", "old"), ("quake3://grey:27960", "eu")] {
         state.engine.add_server(ServerUrl::parse(url).unwrap(), vec![tag.to_owned()], MONDAY_MS).unwrap();
     }
-    state.engine.remove_server(&ServerUrl::parse("quake3://gone:27960").unwrap()).unwrap();
-    state.engine.greylist(&ServerUrl::parse("quake3://grey:27960").unwrap(), Some("it's fake".to_owned())).unwrap();
+    state.engine.remove_server(&state.store, &ServerUrl::parse("quake3://gone:27960").unwrap()).unwrap();
+    state
+        .engine
+        .greylist(&state.store, &ServerUrl::parse("quake3://grey:27960").unwrap(), Some("it's fake".to_owned()))
+        .unwrap();
     for week in 0..4 {
         let from_ms = MONDAY_MS + week * WEEK_MS + 10 * MINUTE_MS;
         play(state, from_ms, 90 + 20 * week, 5 * week);

@@ -12,7 +12,8 @@ use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{
-    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, ServerKey, WeekKey, WindowKey,
+    GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, Seen, ServerKey, Session,
+    SessionKey, WeekKey, WindowKey,
 };
 use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
@@ -96,6 +97,23 @@ impl StateReader for CountingReader<'_> {
     }
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError> {
         self.one(self.store.rank(week, server))
+    }
+    fn seen(&self, player: PlayerKey) -> Result<Option<Seen>, ReadError> {
+        self.one(self.store.seen(player))
+    }
+    fn session(&self, key: &SessionKey) -> Result<Option<Session>, ReadError> {
+        self.one(self.store.session(key))
+    }
+    fn sessions_on(
+        &self,
+        day: WindowKey,
+        server: ServerKey,
+        most: usize,
+    ) -> Result<Vec<(SessionKey, Session)>, ReadError> {
+        self.all(self.store.sessions_on(day, server, most))
+    }
+    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
+        self.all(self.store.sessions_of(day, player, most))
     }
 }
 

@@ -155,6 +155,6 @@ fn order_change_during_week_close_equals_change_before() {
 #[test]
 fn greylist_during_week_close_equals_greylist_before() {
     check_correction(|state| {
-        state.engine.greylist(&url(), Some("for a test".to_owned())).unwrap();
+        state.engine.greylist(&state.store, &url(), Some("for a test".to_owned())).unwrap();
     });
 }

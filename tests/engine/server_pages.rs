@@ -27,7 +27,7 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
         state.engine.add_server(url(number), Vec::new(), NOW_MS).unwrap();
     }
     for number in [0, 7_777, 10_000] {
-        state.engine.remove_server(&url(number)).unwrap();
+        state.engine.remove_server(&state.store, &url(number)).unwrap();
     }
     let pages = |count: usize, matches: &dyn Fn(&ServerFields<'_>) -> bool| {
         let (mut all, mut pages, mut after) = (Vec::new(), 0, None);
@@ -119,6 +119,6 @@ fn other_orders_contain_their_servers_once() {
     // A list that was sorted is used for a while, also if servers change; a removed one is left out.
     let before = list(&state, ServerOrder::Players, 7);
     let (best, rest) = before.split_first().unwrap();
-    state.engine.remove_server(&ServerUrl::parse(&best.2).unwrap()).unwrap();
+    state.engine.remove_server(&state.store, &ServerUrl::parse(&best.2).unwrap()).unwrap();
     assert_eq!(list(&state, ServerOrder::Players, 7), rest);
 }

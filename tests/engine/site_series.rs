@@ -92,7 +92,7 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     assert_eq!(unknown.to_string(), "no server of game \"baseq\" was ever seen; did you mean \"baseq3\"?");
 
     // A removed server is not counted any more.
-    state.engine.remove_server(&url(2)).unwrap();
+    state.engine.remove_server(&state.store, &url(2)).unwrap();
     state.handle(Event::Tick { now_ms: end_ms + 21 * MINUTE_MS }).unwrap();
     let series = state.engine.online_series(SeriesGroup::All).unwrap();
     let servers: Vec<u32> = series.hours.servers.iter().flatten().copied().collect();

@@ -41,7 +41,7 @@ fn play(state: &mut State) {
         state.handle(Event::Replayed { url, outcome }).unwrap();
     }
     let busiest = (0..urls.len()).max_by_key(|&server| snapshots[server]).expect("there are servers");
-    state.engine.greylist(&urls[busiest], Some("for a test".to_owned())).unwrap();
+    state.engine.greylist(&state.store, &urls[busiest], Some("for a test".to_owned())).unwrap();
     state.commit().unwrap();
     assert!(state.engine.has_week_to_close());
 }
@@ -226,7 +226,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
             }
             let now_ms = state.engine.now_ms();
             (0..ticks).for_each(|_| synthetic::tick(state, synthetic::end_ms(week)));
-            let done = state.engine.reset_time(now_ms);
+            let done = state.engine.reset_time(&state.store, now_ms).unwrap();
             state.commit().unwrap();
             assert_eq!((done.reopened, done.servers, done.uncredited_week), (vec![key(week)], 0, None));
             // Results of the close are no longer returned, and are not archived.
@@ -356,7 +356,7 @@ fn scans_count_immediately_after_time_reset() {
     synthetic::close_all(&mut state, wrong_ms);
     let phases = |state: &State| state.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
     assert_eq!(phases(&state), [WeekPhase::Closed, WeekPhase::Running]);
-    let done = state.engine.reset_time(now_ms);
+    let done = state.engine.reset_time(&state.store, now_ms).unwrap();
     state.commit().unwrap();
     assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
     synthetic::close_all(&mut state, now_ms);

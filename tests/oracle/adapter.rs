@@ -15,7 +15,8 @@ pub fn config(settings: &Settings) -> String {
          [screen]\nenabled = {}\nfrozen_after_s = {}\nnew_games_per_day_max = {}\nnew_maps_per_day_max = {}\n\
          new_names_per_day_max = {}\ngames_max = {}\nmaps_max = {}\nspectator_points = {:?}\ngain_max = {}\n\n\
          [scan]\nclass1_players_min = {}\n\n\
-         [rules]\nnumber = {}\n\n[boards]\nlow_is_better = {:?}\ntie_breakers = {:?}\nwindows = {:?}\n",
+         [rules]\nnumber = {}\n\n[boards]\nlow_is_better = {:?}\ntie_breakers = {:?}\nwindows = {:?}\n\n\
+         [sessions]\nkeep_days = {}\n",
         settings.calendar.zone_name(),
         settings.ignore,
         settings.count_bots,
@@ -40,6 +41,7 @@ pub fn config(settings: &Settings) -> String {
         settings.low_is_better,
         settings.tie_breakers,
         settings.windows,
+        settings.keep_sessions_days,
     )
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::screen::{Reason, Report};
+use super::sessions::{Sessions, Sighting};
 use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
 
 /// docs/rules.md 4: how much older than the final list the list before it may be.
@@ -171,6 +172,7 @@ pub struct Revealed {
 #[derive(Default)]
 pub struct Comparer {
     pub revealed: Revealed,
+    pub sessions: Sessions,
     last: HashMap<String, Snapshot>,
     /// Players who left by the last list, if the list before it was at most 35 s older, with their points.
     left: HashMap<String, Vec<FinalEntry>>,
@@ -198,6 +200,7 @@ impl Comparer {
             estimates.push(Estimate { t, line, week, server: cur.server.clone(), player: player.clone(), ms });
         };
 
+        let mut sightings = Vec::new();
         for entry in cur.ranked() {
             let player = entry.player.clone().expect("ranked");
             let mut reveal = |kind| {
@@ -230,6 +233,9 @@ impl Comparer {
                 reports.push(Report { t, server: cur.server.clone(), reason: Reason::ImpossibleGain });
             }
             let gain = if possible { gain } else { 0 };
+            let (stays, with_points) = (stayed.is_some(), entry.points.is_some());
+            let shown = with_points.then_some(gain);
+            sightings.push(Sighting { player: player.clone(), stayed: stays, gain: shown });
             if gain > 0 {
                 reveal(FactKind::Gain(gain));
             }
@@ -245,6 +251,8 @@ impl Comparer {
                 None => _ = self.presences.insert(key, Presence { first_sighting: t, intervals: Vec::new() }),
             }
         }
+
+        self.sessions.add_list(&cur.server, t, &cur.counted_map, sightings);
 
         for left in visible.iter().flat_map(|prev| prev.ranked().filter_map(|e| e.player.as_ref())) {
             if cur.ranked_entry(left).is_none() && self.rows.contains(&(cur.server.clone(), week, left.clone())) {
@@ -299,6 +307,7 @@ impl Comparer {
 
     /// docs/rules.md 13: all presences end, no round ends, and the next snapshot has no previous one.
     pub fn end_presences(&mut self, server: &str) {
+        self.sessions.end_all(server);
         self.last.remove(server);
         self.left.remove(server);
     }
@@ -307,12 +316,15 @@ impl Comparer {
     ///
     /// [open] A list of a later time is not compared with the next one, as after a lift.
     pub fn set_clock_back(&mut self, to: i64) {
-        self.last.retain(|_, last| last.t <= to);
+        for (server, _) in self.last.extract_if(|_, last| last.t > to) {
+            self.sessions.end_all(&server);
+        }
     }
 
     /// From now on a player is another one. A presence continues as that player's, unless that player
     /// is present on the server: then it ends (docs/rules.md 16, sessions).
     pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {
+        self.sessions.merge(from, into);
         for (server, last) in &mut self.last {
             let is_present = last.ranked_entry(into).is_some();
             let Some(entry) = last.entries.iter_mut().find(|e| e.player.as_ref() == Some(from)) else { continue };
@@ -334,6 +346,7 @@ impl Comparer {
     /// [open] The entry stays in the last list with an empty name, as in the lists that are recorded
     /// later. So it is unusable in the final list of its round.
     pub fn forget(&mut self, player: &PlayerId, names: &HashSet<PlayerId>) {
+        self.sessions.forget(player);
         for snapshot in self.last.values_mut() {
             let id = |name: &str| PlayerId { game: snapshot.game.clone(), name: name.to_owned() };
             let forgotten: Vec<bool> = snapshot.entries.iter().map(|e| names.contains(&id(&e.name))).collect();

@@ -27,6 +27,7 @@ mod names;
 mod rows;
 mod screen;
 mod servers;
+mod sessions;
 mod settings;
 mod sums;
 mod windows;
@@ -41,6 +42,7 @@ pub use log::{Command, Line, LineKind, Logged, What, read_log};
 pub use rows::{Best, Row, Scope};
 pub use screen::{Outcome, Reason, Report, Screen, normalised};
 pub use servers::{ClassStep, MapTime, SLOT_CODE_BITS, Series, decode, encode, median, pack_slots, ranks_blob};
+use sessions::Sessions;
 pub use settings::{Quarter, Settings};
 pub use windows::{Window, WindowKind};
 
@@ -91,6 +93,7 @@ pub struct Oracle {
     /// Gaps that are credited to maps, in order of the log.
     map_gaps: Vec<MapGap>,
     last_lists: HashMap<String, Snapshot>,
+    pub sessions: Sessions,
     history: History,
     index: Index,
 }
@@ -142,6 +145,7 @@ impl Oracle {
         let last_lists =
             servers.iter().filter_map(|server| Some((server.clone(), comparer.last_list(server)?.clone())));
         let last_lists = last_lists.collect();
+        let sessions = comparer.sessions;
         let Revealed { facts, rounds, estimates, reports: of_gains } = comparer.revealed;
         let current_players = screener.names.current();
         let index = Index {
@@ -175,6 +179,7 @@ impl Oracle {
             tags: known.into_iter().map(|(server, known)| (server, known.tags)).collect(),
             map_gaps,
             last_lists,
+            sessions,
             history,
             index,
         }

@@ -30,6 +30,8 @@ pub struct Settings {
     pub tie_breakers: Vec<String>,
     /// Not used: the oracle has all windows.
     pub windows: Vec<String>,
+    /// `sessions.keep_days`.
+    pub keep_sessions_days: i64,
 }
 
 /// `clq2.quarter`: what "at least 25 % of the pivot's points" means.
@@ -62,6 +64,7 @@ impl Default for Settings {
             low_is_better: Vec::new(),
             tie_breakers: Vec::new(),
             windows: Vec::new(),
+            keep_sessions_days: 7,
         }
     }
 }

@@ -155,6 +155,7 @@ fn other_settings(seed: u64) -> Settings {
         elo_k_times_opponents_max: if one_in_two() { 0.0 } else { 100.0 },
         elo_carry_over: one_in_two(),
         rules: if one_in_two() { 1 } else { 2 },
+        keep_sessions_days: [1, 7, 20, 366][random.below(4) as usize],
         ..Settings::default()
     }
 }
@@ -232,7 +233,16 @@ fn check(log: &str, settings: Settings, context: &str, name: &str) -> Segments {
     }
     let before = oracle.weeks().first().map_or(0, |first| first - 1);
     assert_eq!(state.export(before), "", "{context}: rows of a week before the log");
+    check_sessions(&oracle, &state.export_sessions(), &context);
     segments
+}
+
+fn check_sessions(oracle: &Oracle, export: &str, context: &str) {
+    let got: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let want = oracle.export_sessions();
+    let difference = got.iter().zip(&want).find(|(got, want)| got != want);
+    assert_eq!(difference, None, "{context}: got a session, want another one");
+    assert_eq!(got.len(), want.len(), "{context}: {:?}", got.get(want.len()).or(want.get(got.len())));
 }
 
 fn first_difference(how: &str, got: &str, want: &str) -> String {
@@ -322,8 +332,14 @@ impl State {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
+    fn export_sessions(&self) -> String {
+        let output = self.command("export").arg("--sessions").output().expect("clqd can be started");
+        assert_success("export", &self.dir, &output);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     fn export_all(&self, weeks: &[u32]) -> String {
-        weeks.iter().map(|&week| self.export(week)).collect()
+        weeks.iter().map(|&week| self.export(week)).chain([self.export_sessions()]).collect()
     }
 }
 

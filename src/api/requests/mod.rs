@@ -7,6 +7,7 @@ mod daemon;
 mod maps;
 mod players;
 mod servers;
+mod sessions;
 mod site;
 
 pub use self::archive::{
@@ -24,6 +25,7 @@ pub use self::servers::{
     ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersList, ServersNext, ServersPage, ServersRemove,
     ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
 };
+pub use self::sessions::{ExportSessions, PlayerSessions, ServersSessions};
 pub use self::site::{Overview, Series, Status};
 use super::request::RequestInfo;
 
@@ -32,11 +34,11 @@ use super::request::RequestInfo;
 macro_rules! requests {
     ($pass:ident) => {
         $pass! {
-            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerForgotten, PlayerSearch, PlayerShow, Series,
-                ServersBest, ServersList, ServersPage, ServersSearch, ServersShow, ServersTags, Standings, Status, Top, Windows;
+            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerForgotten, PlayerSearch, PlayerSessions,
+                PlayerShow, Series, ServersBest, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
-            run ArchiveResend, ArchiveVerify, Backup, Export, Reload, Rescan;
+            run ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan;
         }
     };
 }

@@ -433,6 +433,8 @@ fn player_prints_weeks_and_best_positions() {
         week: "2025-W40".into(),
     };
     let player = PlayerView {
+        first_seen_ms: Some(1_763_000_000_000),
+        last_seen_ms: Some(1_763_600_000_000),
         player_key: 12,
         game: "baseq3".into(),
         name: "Visor".into(),

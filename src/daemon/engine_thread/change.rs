@@ -51,7 +51,10 @@ impl From<StoreError> for ChangeError {
 
 impl From<AdminError> for ChangeError {
     fn from(error: AdminError) -> ChangeError {
-        ChangeError::Refused(admin_error(error))
+        match error {
+            AdminError::Store(error) => ChangeError::Fatal(StoreError::from(error).into()),
+            error => ChangeError::Refused(admin_error(error)),
+        }
     }
 }
 
@@ -75,6 +78,7 @@ pub(super) fn admin_error(error: AdminError) -> ApiError {
         | AdminError::TooManyTags { .. }
         | AdminError::NotScheduled(..)
         | AdminError::TooManyBoosts => ErrorCode::Refused,
+        AdminError::Store(_) => ErrorCode::Internal,
     };
     ApiError::new(code, error.to_string())
 }

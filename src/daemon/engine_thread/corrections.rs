@@ -19,6 +19,7 @@ use crate::model::view::board::WindowView;
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::model::{AdminCommand, NameHash};
 use crate::state::State;
+use crate::store::StoreError;
 
 impl Change for PlayerMerge {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Correction, ChangeError> {
@@ -140,7 +141,7 @@ impl Change for ClockReset {
         let Some(reset) = thread.clock.reset() else {
             return Err(ChangeError::refused("the system clock has just caught up with recorded time"));
         };
-        let result = thread.state.engine.reset_time(reset.now_ms);
+        let result = thread.state.engine.reset_time(&thread.state.store, reset.now_ms).map_err(StoreError::from)?;
         thread.record_command(reset.now_ms, AdminCommand::Clock {});
         (thread.last_outcome_ms, thread.ticked_ms, thread.swept_ms) = (reset.now_ms, 0, 0);
         thread.commit()?;

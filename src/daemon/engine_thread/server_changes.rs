@@ -117,7 +117,7 @@ impl EngineThread {
         }
         let (t_ms, servers) = (self.begin_command(now_ms), silent.len());
         for server in silent {
-            let Ok(key) = self.state.engine.remove_server(&server) else { continue };
+            let Ok(key) = self.state.engine.remove_server(&self.state.store, &server) else { continue };
             self.rescans.cancel(key);
             self.record_command(t_ms, AdminCommand::Remove { server });
         }
@@ -149,7 +149,7 @@ impl EngineThread {
             Ok(url) => url,
             Err(error) => return change(text, ChangeOutcome::Refused, Some(error.to_string())),
         };
-        match self.state.engine.remove_server(&url) {
+        match self.state.engine.remove_server(&self.state.store, &url) {
             Ok(server) => {
                 // Its scans are no longer reported.
                 self.rescans.cancel(server);
@@ -191,7 +191,7 @@ impl Change for Greylist {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<ServerChange, ChangeError> {
         let url = &self.url;
         let t_ms = thread.begin_command(now_ms);
-        let done = thread.state.engine.greylist(url, self.reason.clone())?;
+        let done = thread.state.engine.greylist(&thread.state.store, url, self.reason.clone())?;
         let (outcome, reason) = match (done, self.reason.as_deref()) {
             (Greylisted::Changed, Some(reason)) => {
                 tracing::info!(%url, reason, "server greylisted");

@@ -142,7 +142,7 @@ impl Replay {
             LogEvent::Settings { .. } => {
                 for server in std::mem::take(&mut self.greylisted) {
                     state.engine.add_server(server.clone(), Vec::new(), 0)?;
-                    state.engine.greylist(&server, Some("before the log".to_owned()))?;
+                    state.engine.greylist(&state.store, &server, Some("before the log".to_owned()))?;
                 }
             }
             event => apply_to_servers(state, &event)?,

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(visited(&mut state), 2);
         // Greylisted: removed from its game and its tags, and added again.
         for reason in [Some("fake".to_owned()), None] {
-            state.engine.greylist(&url(0), reason).unwrap();
+            state.engine.greylist(&state.store, &url(0), reason).unwrap();
             assert_eq!(visited(&mut state), 2 * 3);
         }
         // A new game has separate boards.

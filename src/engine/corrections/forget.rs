@@ -161,6 +161,7 @@ impl Engine {
                 self.global.server_changed(server);
             }
         }
+        self.global.delete_sessions(source, player)?;
         let servers = source.servers_with_best(player)?;
         self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;

@@ -15,7 +15,7 @@ use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
 use crate::model::server::Presence;
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
+use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, SessionKey, WindowKey};
 
 /// The effect of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,8 +97,9 @@ impl Engine {
         into: PlayerKey,
     ) -> Result<usize, ReadError> {
         for index in 1..self.servers.len() {
-            self.move_presence(ServerKey(index as u32), from, into);
+            self.move_presence(source, ServerKey(index as u32), from, into)?;
         }
+        self.global.move_sessions(source, from, into)?;
         let mut rows = 0;
         for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
             rows += self.global.move_window(source, game, window, from, into)?;
@@ -115,21 +116,28 @@ impl Engine {
 
     /// Moves the live rows of both players to the pending rows. One presence on a server
     /// remains and belongs to `into`.
-    fn move_presence(&mut self, server: ServerKey, from: PlayerKey, into: PlayerKey) {
-        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return };
+    fn move_presence(
+        &mut self,
+        source: &dyn StateReader,
+        server: ServerKey,
+        from: PlayerKey,
+        into: PlayerKey,
+    ) -> Result<(), ReadError> {
+        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let global = &mut self.global;
         for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
             *player = into;
             global.server_changed(server);
         }
-        let entries = server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries);
+        let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
+        let entries = last.entries.iter_mut();
         let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries
             .map(|entry| &mut entry.presence)
             .filter(|presence| presence.as_ref().is_some_and(is_of_both))
             .collect();
         if presences.is_empty() {
-            return;
+            return Ok(());
         }
         for presence in presences.iter_mut().filter_map(|presence| presence.as_mut()) {
             for (window, row) in std::mem::take(&mut presence.rows) {
@@ -139,12 +147,19 @@ impl Engine {
         let both = presences.len() > 1;
         for presence in presences {
             match presence {
-                Some(one) if both && one.player == from => *presence = None,
+                Some(one) if both && one.player == from => {
+                    if let Some(session) = one.session {
+                        let key = SessionKey { server, end_ms: last.t_ms, player: into, origin: from };
+                        global.complete_session(source, key, session, last.map)?;
+                    }
+                    *presence = None;
+                }
                 Some(one) => one.player = into,
                 None => (),
             }
         }
         global.server_changed(server);
+        Ok(())
     }
 
     pub(super) fn find_game(&self, game: &str) -> Result<GameKey, ViewError> {

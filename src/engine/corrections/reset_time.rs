@@ -5,7 +5,7 @@
 //! snapshots are never negative, so all future times are moved to the new time. Rows stay in
 //! the windows that they were credited to.
 
-use crate::engine::{Engine, windows};
+use crate::engine::{Engine, ReadError, StoreReader, windows};
 use crate::model::commit::WeekPhase;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 use crate::series::slots;
@@ -28,18 +28,24 @@ impl Engine {
     /// Sets the time back to `now_ms`; no effect if the recorded time is not later. Presences
     /// seen later end, and the next snapshot counts as after an invisible time. All scans are
     /// rescheduled.
-    pub fn reset_time(&mut self, now_ms: i64) -> TimeReset {
+    pub fn reset_time(&mut self, source: &dyn StoreReader, now_ms: i64) -> Result<TimeReset, ReadError> {
         let previous_ms = self.global.meta.now_ms;
         let mut reset = TimeReset { previous_ms, now_ms, ..TimeReset::default() };
         if previous_ms <= now_ms {
-            return reset;
+            return Ok(reset);
         }
         for index in 1..self.servers.len() {
-            reset.servers += u64::from(self.rewind_server(ServerKey(index as u32), now_ms));
+            reset.servers += u64::from(self.rewind_server(source, ServerKey(index as u32), now_ms)?);
         }
         self.global.meta.now_ms = now_ms;
         self.global.pending.meta = true;
         self.global.current_windows = windows::current::CurrentWindows::default();
+        // Their deadlines were times of the wrong clock.
+        (self.online, self.invisible) = Default::default();
+        for server in (1..self.servers.len()).map(|index| ServerKey(index as u32)) {
+            self.queue_expiry(server);
+            self.queue_invisible(server);
+        }
         self.reschedule_all(now_ms);
         for index in 1..self.servers.len() {
             if self.servers[index]
@@ -59,13 +65,13 @@ impl Engine {
         }
         let running = calendar.week(now_ms);
         reset.uncredited_week = weeks.first().filter(|first| running < first.week).map(|_| running);
-        reset
+        Ok(reset)
     }
 
     /// Moves later times of a server to `now_ms`. Returns whether there were any.
-    fn rewind_server(&mut self, server: ServerKey, now_ms: i64) -> bool {
+    fn rewind_server(&mut self, source: &dyn StoreReader, server: ServerKey, now_ms: i64) -> Result<bool, ReadError> {
         let calendar = self.global.calendar;
-        let Some(server_state) = self.server_state(server) else { return false };
+        let Some(server_state) = self.server_state(server) else { return Ok(false) };
         let record = &server_state.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let seen_ms = record.last_snapshot.as_ref().map(|last| last.t_ms);
@@ -74,10 +80,10 @@ impl Engine {
         let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
         let later = [record.last_scan_ms, record.last_seen_ms, Some(record.added_ms), Some(slot_ms)];
         if !was_seen_later && !later.into_iter().any(is_later) {
-            return false;
+            return Ok(false);
         }
         if was_seen_later {
-            self.end_presences(server);
+            self.end_presences(source, server)?;
         }
         let global = &mut self.global;
         let server_state = self.servers[server.0 as usize].as_mut().expect("checked above");
@@ -98,6 +104,6 @@ impl Engine {
         if global.is_kept(week.into()) {
             global.enqueue(OutboxKey::Week { week, server });
         }
-        true
+        Ok(true)
     }
 }

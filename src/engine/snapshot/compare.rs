@@ -56,7 +56,7 @@ impl GlobalState {
         let players = std::mem::take(&mut snapshot.players);
         let Credible { game, map, map_without_key, players: players_announced, family } = credible;
         self.update_server_info(server, server_state, &snapshot, Some(game), Some(map));
-        let origin = ListOrigin { source, server, game };
+        let origin = ListOrigin { source, server, game, map };
         let record = &mut *server_state.record;
 
         let read = server_state.name_index.take();
@@ -170,7 +170,7 @@ impl GlobalState {
             record.recent.left = those_who_left(&prev.entries, &list.entries);
         }
         for entry in &mut prev.entries {
-            self.end_presence(origin.server, entry.presence.take());
+            self.end_presence(origin.source, origin.server, entry.presence.take(), (prev.t_ms, prev.map))?;
         }
         prev.entries.truncate(listed);
         let before = if is_visible { PreviousSighting::Visible(gap) } else { PreviousSighting::Invisible };

@@ -6,7 +6,7 @@ use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::commit::RowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::{PlayerEntry, Presence, PresenceRows, Screening};
-use crate::model::{GameKey, PlayerKey, ServerKey, WindowKey};
+use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, SessionKey, WindowKey};
 use crate::rank::{clq1, elo, points};
 
 /// The time between two snapshots that are compared.
@@ -41,6 +41,8 @@ pub(super) struct ListOrigin<'s> {
     pub source: &'s dyn StoreReader,
     pub server: ServerKey,
     pub game: GameKey,
+    /// The map that time is counted for.
+    pub map: MapKey,
 }
 
 impl GlobalState {
@@ -63,6 +65,7 @@ impl GlobalState {
         let (start, segment) = (&mut presence.segment_start_ms, &mut presence.segment_points);
         let complete = clq1::spread_gain(start, segment, gain, gap.from_ms, gap.to_ms);
         let has_points = now.points.is_some();
+        GlobalState::add_to_session(&mut presence, gap.to_ms, origin.map, has_points.then_some(gain));
         let (player, mut saturated) = (presence.player, false);
         for (window, row) in self.current_rows(origin, &mut presence, gap.to_ms)? {
             if has_points && !row.has_points {
@@ -96,7 +99,8 @@ impl GlobalState {
         t_ms: i64,
         screening: &mut Option<Box<Screening>>,
     ) -> Result<(), ReadError> {
-        let mut presence = Presence { player, segment_start_ms: t_ms, segment_points: 0.0, rows: PresenceRows::new() };
+        let (segment_start_ms, rows) = (t_ms, PresenceRows::new());
+        let mut presence = Presence { player, segment_start_ms, segment_points: 0.0, rows, session: None };
         let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
         let (starts, gain, time_est_ms) = match before {
             PreviousSighting::Invisible => (1, 0, 60_000),
@@ -105,6 +109,7 @@ impl GlobalState {
         };
         let gain = self.credible_gain(gain, screening, t_ms);
         let has_points = entry.points.is_some();
+        GlobalState::add_to_session(&mut presence, t_ms, origin.map, has_points.then_some(gain));
         let mut saturated = false;
         for (_, row) in self.current_rows(origin, &mut presence, t_ms)? {
             row.starts = row.starts.saturating_add(starts);
@@ -122,11 +127,25 @@ impl GlobalState {
         Ok(())
     }
 
-    pub(in crate::engine) fn end_presence(&mut self, server: ServerKey, presence: Option<Presence>) {
-        let Some(Presence { player, rows, .. }) = presence else { return };
+    /// Ends a presence. `last`: time and map of the last list with the player.
+    pub(in crate::engine) fn end_presence(
+        &mut self,
+        source: &dyn StoreReader,
+        server: ServerKey,
+        presence: Option<Presence>,
+        last: (i64, MapKey),
+    ) -> Result<(), ReadError> {
+        let Some(Presence { player, rows, session, .. }) = presence else { return Ok(()) };
         for (window, row) in rows {
             self.board_cache.mark_dirty(window, player);
             self.put_row(RowKey { window, server, player }, &row);
+        }
+        let (end_ms, map) = last;
+        match session {
+            Some(session) => {
+                self.complete_session(source, SessionKey { server, end_ms, player, origin: player }, session, map)
+            }
+            None => Ok(()),
         }
     }
 
@@ -134,7 +153,7 @@ impl GlobalState {
     /// created; rows of windows that have ended are moved to the pending rows.
     pub(super) fn current_rows<'a>(
         &mut self,
-        ListOrigin { source, server, game }: ListOrigin<'_>,
+        ListOrigin { source, server, game, .. }: ListOrigin<'_>,
         presence: &'a mut Presence,
         t_ms: i64,
     ) -> Result<&'a mut [(WindowKey, Box<PlayerRow>)], ReadError> {
@@ -164,7 +183,7 @@ impl GlobalState {
     /// rows of windows that were imported, and all rows after a merge.
     pub(super) fn load_missing_rows(
         &mut self,
-        ListOrigin { source, server, game }: ListOrigin<'_>,
+        ListOrigin { source, server, game, .. }: ListOrigin<'_>,
         presence: &mut Presence,
     ) -> Result<(), ReadError> {
         let player = presence.player;

@@ -156,7 +156,8 @@ impl GlobalState {
             return (self.map_key(name), None);
         }
         let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
-        let (introduced, known) = (&mut screening.introduced.maps, self.maps.len());
+        let known = self.maps.len() - u32::from(self.maps.find(OTHER_MAP_NAME).is_some());
+        let introduced = &mut screening.introduced.maps;
         if screen::take_quota(introduced, rules.new_maps_per_day_max, exempt, known, rules.maps_max) {
             return (self.map_key(name), None);
         }

@@ -4,6 +4,7 @@
 pub mod board;
 pub mod export;
 pub mod history;
+pub mod session;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -513,6 +514,12 @@ pub struct PlayerView {
     /// Names that were merged into this player, normalised.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// Start of the player's first session, Unix ms; `null`: it is not known.
+    #[serde(default)]
+    pub first_seen_ms: Option<i64>,
+    /// The last list with the player, Unix ms; `null`: it is not known.
+    #[serde(default)]
+    pub last_seen_ms: Option<i64>,
     /// URLs of the servers on which the player is now.
     #[serde(default)]
     pub online_on: Vec<String>,

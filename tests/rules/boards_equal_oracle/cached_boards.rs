@@ -194,7 +194,8 @@ fn removed_group_leaves_other_groups_unchanged() {
     let (pair, game) = (all(&mut case, "tag:pair"), all(&mut case, "game:baseq3"));
     assert!(!all(&mut case, "tag:alone")[4].is_empty());
     let url = clqd::model::ServerUrl::parse(C).unwrap();
-    case.state().engine.greylist(&url, Some("test".to_owned())).unwrap();
+    let state = case.state();
+    state.engine.greylist(&state.store, &url, Some("test".to_owned())).unwrap();
     case.state().commit().unwrap();
     let plan = case.state().engine.plan_boards(day());
     let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();

@@ -1,0 +1,72 @@
+//! Sessions: when players were on servers.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::access::Access;
+use crate::api::answer::kinds;
+use crate::api::checks;
+use crate::api::error::ApiError;
+use crate::api::host::Host;
+use crate::api::request::{Read, request};
+use crate::model::PlayerKey;
+use crate::model::url::ServerUrl;
+use crate::model::view::session::{ExportedSession, SessionView};
+
+kinds! {
+    SessionView: "session", "Session";
+    ExportedSession: "exported_session", "ExportedSession";
+}
+
+/// The newest sessions of a player, open ones first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerSessions {
+    /// The number of the player, or of one who was merged into the player.
+    pub player_key: u32,
+    /// Most sessions.
+    pub count: u32,
+}
+
+request!(PlayerSessions: "player.sessions", Access::Read => Vec<SessionView>, |request| checks::rows(request.count));
+
+impl Read for PlayerSessions {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
+        let (player, most) = (PlayerKey(self.player_key), self.count as usize);
+        Ok(host.read(|view| view.engine.player_sessions(view.reader, player, most))??)
+    }
+}
+
+/// The newest sessions on a server, open ones first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServersSessions {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
+    pub url: ServerUrl,
+    /// Sessions that ended at this time or later, Unix ms; without it, all that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<i64>,
+    /// Most sessions.
+    pub count: u32,
+}
+
+request!(ServersSessions: "servers.sessions", Access::Read => Vec<SessionView>, |request| {
+    checks::time("since_ms", request.since_ms)?;
+    checks::rows(request.count)
+});
+
+impl Read for ServersSessions {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
+        let (since_ms, most) = (self.since_ms.unwrap_or(0), self.count as usize);
+        Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, since_ms, most))??)
+    }
+}
+
+/// All complete sessions that are kept, in order of server URL, end, start and name. Those of one server are of one
+/// moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportSessions {}
+
+request!(ExportSessions: "export.sessions", Access::Read => Vec<ExportedSession>);

@@ -1,0 +1,361 @@
+//! Completes sessions, deletes old ones, and answers queries about them (docs/rules.md section 16).
+//!
+//! An open session is a part of its presence. A complete one is stored by the day on which it ended, so that
+//! old days are deleted as windows are. Sessions never enter a ranking.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::view::PLAYER_SERVERS_SEEN_MAX;
+use super::windows::CLOSE_DELAY_MS;
+use super::{Engine, GlobalState, ReadError, StateReader, StoreReader, ViewError};
+use crate::model::calendar::DAY_MS;
+use crate::model::server::{Presence, ServerRecord};
+use crate::model::session::session_day;
+use crate::model::view::ServerNameView;
+use crate::model::view::session::{ExportedSession, SessionView};
+use crate::model::{MapKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionKey, WindowKey};
+use crate::rank::INVISIBLE_GAP_MS;
+
+/// Servers whose sessions are completed in one tick because they are invisible: some 10 ms.
+const INVISIBLE_PER_TICK: usize = 200;
+
+impl Engine {
+    /// Queues the check whether a server has become invisible, if it has open sessions.
+    pub(super) fn queue_invisible(&mut self, server: ServerKey) {
+        if self.invisible.is_queued(server) {
+            return;
+        }
+        let until_ms = self.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+        if let Some(until_ms) = until_ms {
+            // Replies in flight still show who stayed.
+            self.invisible.queue(server, until_ms + CLOSE_DELAY_MS);
+        }
+    }
+
+    /// Completes the sessions on servers that have become invisible, and deletes old days.
+    pub(super) fn advance_sessions(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
+        for _ in 0..INVISIBLE_PER_TICK {
+            let Some(server) = self.invisible.pop_due(self.now_ms()) else { break };
+            let until_ms = self.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+            match until_ms {
+                Some(until_ms) if until_ms + CLOSE_DELAY_MS <= self.now_ms() => {
+                    self.complete_sessions(source, server)?;
+                }
+                _ => self.queue_invisible(server),
+            }
+        }
+        self.global.delete_old_sessions();
+        Ok(())
+    }
+
+    /// Reads ahead what completing the sessions of a server reads.
+    pub(super) fn read_seen(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
+        let Some(server_state) = self.servers[server.0 as usize].as_ref() else { return Ok(()) };
+        for presence in server_state.record.presences().filter(|presence| presence.session.is_some()) {
+            if let Some(seen) = self.global.seen(source, presence.player)? {
+                self.global.pending.seen.insert(presence.player, seen);
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes all open sessions of a server; the presences stay.
+    fn complete_sessions(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
+        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
+        for presence in last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
+            if let Some(session) = presence.session.take() {
+                let key = SessionKey { server, end_ms: last.t_ms, player: presence.player, origin: presence.player };
+                self.global.complete_session(source, key, session, last.map)?;
+            }
+        }
+        self.global.server_changed(server);
+        Ok(())
+    }
+}
+
+/// Until when a server with open sessions is visible, Unix ms.
+fn visible_until_ms(record: &ServerRecord) -> Option<i64> {
+    let last = record.last_snapshot.as_ref()?;
+    let has_open = record.presences().any(|presence| presence.session.is_some());
+    has_open.then_some(last.t_ms + INVISIBLE_GAP_MS)
+}
+
+impl GlobalState {
+    /// Opens the day of a snapshot, so that sessions that end with it can be stored.
+    pub(super) fn open_session_day(&mut self, source: &dyn StoreReader, t_ms: i64) {
+        let day = session_day(t_ms);
+        let days = &self.meta.session_days;
+        if days.last() == Some(&day) || !self.keeps_sessions(t_ms) {
+            return;
+        }
+        if let Err(at) = days.binary_search(&day)
+            && !self.pending.deleted_windows.contains(&day)
+            && source.is_swept(day)
+        {
+            self.meta.session_days.insert(at, day);
+            self.pending.meta = true;
+        }
+    }
+
+    /// Whether sessions that ended at a time are kept.
+    fn keeps_sessions(&self, end_ms: i64) -> bool {
+        let keep_ms = self.settings.keep_sessions_days * DAY_MS;
+        keep_ms > 0 && end_ms >= self.meta.now_ms.saturating_sub(keep_ms)
+    }
+
+    /// Deletes the days whose sessions are too old.
+    fn delete_old_sessions(&mut self) {
+        let end_ms = |day: &WindowKey| (i64::from(day.index) + 1) * DAY_MS - 1;
+        while let Some(&day) = self.meta.session_days.first().filter(|day| !self.keeps_sessions(end_ms(day))) {
+            self.meta.session_days.remove(0);
+            self.pending.sessions.retain(|key, _| key.day() != day);
+            self.pending.deleted_windows.push(day);
+            self.pending.meta = true;
+        }
+    }
+
+    /// Stores a complete session that ended on a map.
+    pub(super) fn complete_session(
+        &mut self,
+        source: &dyn StateReader,
+        key: SessionKey,
+        session: Session,
+        map: MapKey,
+    ) -> Result<(), ReadError> {
+        let seen = match self.seen(source, key.player)? {
+            Some(seen) => seen.and(session.start_ms, key.end_ms, self.meta.now_ms),
+            None => {
+                let first_ms = (key.player >= self.meta.first_seen_from).then_some(session.start_ms);
+                Seen { first_ms, last_ms: key.end_ms }
+            }
+        };
+        self.pending.seen.insert(key.player, seen);
+        if self.meta.session_days.contains(&key.day()) {
+            self.pending.sessions.insert(key, Session { map, ..session });
+        }
+        Ok(())
+    }
+
+    /// When a player was seen, as the next commit leaves it.
+    fn seen(&self, source: &dyn StateReader, player: PlayerKey) -> Result<Option<Seen>, ReadError> {
+        match self.pending.seen.get(&player) {
+            Some(seen) => Ok(Some(*seen)),
+            None if player >= self.first_uncommitted_player => Ok(None),
+            None => source.seen(player),
+        }
+    }
+
+    /// Moves the complete sessions of a player to another one. Nothing of them is pending.
+    pub(super) fn move_sessions(
+        &mut self,
+        source: &dyn StateReader,
+        from: PlayerKey,
+        into: PlayerKey,
+    ) -> Result<(), ReadError> {
+        for key in self.delete_sessions(source, from)? {
+            if let Some(session) = source.session(&key)? {
+                self.pending.sessions.insert(SessionKey { player: into, ..key }, session);
+            }
+        }
+        if let Some(from) = source.seen(from)? {
+            let seen = self.seen(source, into)?.map_or(from, |into| into.merge(from));
+            self.pending.seen.insert(into, seen);
+        }
+        Ok(())
+    }
+
+    /// Deletes the complete sessions of a player, and returns their keys. Nothing of them is pending.
+    pub(super) fn delete_sessions(
+        &mut self,
+        source: &dyn StateReader,
+        player: PlayerKey,
+    ) -> Result<Vec<SessionKey>, ReadError> {
+        let mut deleted = Vec::new();
+        for &day in &self.meta.session_days {
+            deleted.extend(source.sessions_of(day, player, usize::MAX)?);
+        }
+        self.pending.corrections.deleted_sessions.extend(&deleted);
+        Ok(deleted)
+    }
+
+    /// Adds a list with the player to the open session. A session that was completed too early is not
+    /// continued: another one begins.
+    pub(super) fn add_to_session(presence: &mut Presence, t_ms: i64, map: MapKey, gain: Option<i64>) {
+        presence.session.get_or_insert_with(|| Session::begin(t_ms, map)).add_list(gain);
+    }
+}
+
+/// A session of a player on a server, and whether it is open.
+type FoundSession = (SessionKey, Session, bool);
+
+impl Engine {
+    /// The newest sessions of a player, open ones first; at most `most`, which is at least 1.
+    pub fn player_sessions(
+        &self,
+        source: &dyn StateReader,
+        player: PlayerKey,
+        most: usize,
+    ) -> Result<Vec<SessionView>, ViewError> {
+        let current = self.current_player(source, player)?.ok_or(ViewError::UnknownPlayerKey(player.0))?;
+        let mut found = self.unstored_sessions_of(source, current)?;
+        for &day in self.global.meta.session_days.iter().rev() {
+            if found.len() >= most {
+                break;
+            }
+            for key in source.sessions_of(day, current, most)? {
+                if self.is_shown(key.end_ms)
+                    && let Some(session) = source.session(&key)?
+                {
+                    found.push((key, session, false));
+                }
+            }
+        }
+        self.newest_sessions(source, found, most)
+    }
+
+    /// The newest sessions on a server that ended at `since_ms` or later, open ones first; at most `most`, which
+    /// is at least 1.
+    pub fn server_sessions(
+        &self,
+        source: &dyn StateReader,
+        url: &ServerUrl,
+        since_ms: i64,
+        most: usize,
+    ) -> Result<Vec<SessionView>, ViewError> {
+        let (server, _) = self.find_server(url)?;
+        let found = self.sessions_on(source, server, since_ms, most)?;
+        self.newest_sessions(source, found, most)
+    }
+
+    /// The complete sessions on a server, in the order of an export.
+    pub fn export_sessions(
+        &self,
+        source: &dyn StateReader,
+        server: ServerKey,
+    ) -> Result<Vec<ExportedSession>, ViewError> {
+        let mut found = self.sessions_on(source, server, i64::MIN, usize::MAX)?;
+        found.retain(|(_, _, open)| !open);
+        let views = found.into_iter().map(|found| self.session_view(source, found).map(ExportedSession::from));
+        let mut views: Vec<ExportedSession> = views.collect::<Result<_, _>>()?;
+        // The rest of the order is that of equal sessions of merged players.
+        fn order(session: &ExportedSession) -> (i64, i64, &str, &str, Option<i64>, &str, u32) {
+            let ExportedSession { end, start, player, game, points, map, seen, .. } = session;
+            (*end, *start, player, game, *points, map, *seen)
+        }
+        views.sort_by(|a, b| order(a).cmp(&order(b)));
+        Ok(views)
+    }
+
+    /// When a player was first and last seen, Unix ms. `None`: the player comes from an archive, or was only
+    /// seen before sessions were recorded.
+    pub(super) fn seen_times(
+        &self,
+        source: &dyn StateReader,
+        player: PlayerKey,
+    ) -> Result<(Option<i64>, Option<i64>), ReadError> {
+        let stored = source.seen(player)?.filter(|seen| seen.last_ms <= self.now_ms());
+        let mut seen = stored;
+        for (key, session, _) in self.unstored_sessions_of(source, player)? {
+            let first_ms = (player >= self.global.meta.first_seen_from).then_some(session.start_ms);
+            let before = seen.unwrap_or(Seen { first_ms, last_ms: key.end_ms });
+            seen = Some(before.and(session.start_ms, key.end_ms, self.now_ms()));
+        }
+        Ok((seen.and_then(|seen| seen.first_ms), seen.map(|seen| seen.last_ms)))
+    }
+
+    /// Whether a complete session that ended at this time is shown. Later times come from a clock that was wrong.
+    fn is_shown(&self, end_ms: i64) -> bool {
+        self.global.keeps_sessions(end_ms) && end_ms <= self.now_ms()
+    }
+
+    /// The sessions on a server that are kept, the latest first.
+    fn sessions_on(
+        &self,
+        source: &dyn StateReader,
+        server: ServerKey,
+        since_ms: i64,
+        most: usize,
+    ) -> Result<Vec<FoundSession>, ReadError> {
+        let mut found: Vec<FoundSession> = self.unstored_sessions_on(server).collect();
+        for &day in self.global.meta.session_days.iter().rev() {
+            if found.len() >= most || day < session_day(since_ms) {
+                break;
+            }
+            let stored = source.sessions_on(day, server, most)?.into_iter();
+            found.extend(stored.map(|(key, session)| (key, session, false)));
+        }
+        found.retain(|(key, _, open)| *open || (self.is_shown(key.end_ms) && key.end_ms >= since_ms));
+        Ok(found)
+    }
+
+    /// The sessions of the players in the last list of a server. One is complete when the server is invisible,
+    /// even if it is not stored yet.
+    fn unstored_sessions_on(&self, server: ServerKey) -> impl Iterator<Item = FoundSession> {
+        let last = self.server_state(server).and_then(|server_state| server_state.record.last_snapshot.as_ref());
+        last.into_iter().flat_map(move |last| {
+            let open = self.now_ms() - last.t_ms <= INVISIBLE_GAP_MS;
+            let presences = last.entries.iter().filter_map(|entry| entry.presence.as_ref());
+            presences.filter_map(move |presence| {
+                let (end_ms, player) = (last.t_ms, presence.player);
+                let session = Session { map: last.map, ..presence.session? };
+                Some((SessionKey { server, end_ms, player, origin: player }, session, open))
+            })
+        })
+    }
+
+    /// The sessions of a player that are not stored. The player has a row in the week of the last list of each of these
+    /// servers.
+    fn unstored_sessions_of(
+        &self,
+        source: &dyn StateReader,
+        player: PlayerKey,
+    ) -> Result<Vec<FoundSession>, ReadError> {
+        let mut servers = BTreeSet::new();
+        for state in self.global.meta.weeks.iter().rev().take(2) {
+            let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
+            let newest_first = player_window.iter().flat_map(|player_window| player_window.servers.iter().rev());
+            servers.extend(newest_first.copied().take(PLAYER_SERVERS_SEEN_MAX));
+        }
+        let sessions = servers.into_iter().flat_map(|server| self.unstored_sessions_on(server));
+        Ok(sessions.filter(|(key, _, _)| key.player == player).collect())
+    }
+
+    fn newest_sessions(
+        &self,
+        source: &dyn StateReader,
+        mut found: Vec<FoundSession>,
+        most: usize,
+    ) -> Result<Vec<SessionView>, ViewError> {
+        found.sort_by_key(|(key, session, open)| (Reverse(*open), Reverse(key.end_ms), session.start_ms, *key));
+        found.truncate(most);
+        found.into_iter().map(|found| self.session_view(source, found)).collect()
+    }
+
+    fn session_view(
+        &self,
+        source: &dyn StateReader,
+        (key, session, open): FoundSession,
+    ) -> Result<SessionView, ViewError> {
+        let record = self.global.player_record(source, key.player)?;
+        let (game, name, display) = record.map_or_else(Default::default, |record| {
+            (self.global.games.name(record.game.0).to_owned(), record.name.to_string(), record.display.to_string())
+        });
+        let ServerNameView { url: server, hostname } = self.server_name(key.server);
+        Ok(SessionView {
+            player_key: key.player.0,
+            game,
+            name,
+            display,
+            server,
+            hostname,
+            start_ms: session.start_ms,
+            end_ms: key.end_ms,
+            points: session.points,
+            map: self.global.maps.name(session.map.0).to_owned(),
+            seen: session.seen,
+            open,
+        })
+    }
+}
