@@ -52,6 +52,14 @@ pub enum ServersCommand {
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
     },
+    /// List who was on a server, and when, the newest first
+    Sessions {
+        #[arg(value_parser = parse_url)]
+        url: ServerUrl,
+        /// Most sessions
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        count: u32,
+    },
     /// Show all data of one server
     Show {
         #[arg(value_parser = parse_url)]
@@ -235,6 +243,9 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         }
         ServersCommand::Tags => show_list(app, &requests::ServersTags {}, "no server has a tag"),
         ServersCommand::Best { url } => show(app, &requests::ServersBest { url }),
+        ServersCommand::Sessions { url, count } => {
+            show_list(app, &requests::ServersSessions { url, last_s: None, count }, "no session is kept")
+        }
         ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
             send(app, &requests::ServersTrust { url, except, revoke })
         }

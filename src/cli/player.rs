@@ -34,6 +34,15 @@ enum PlayerCommand {
         #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
     },
+    /// List when and where a player was, the newest first
+    Sessions {
+        /// A name, or a player's key such as #123
+        #[arg(value_parser = player_name)]
+        player: PlayerSelector,
+        /// Most sessions
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        count: u32,
+    },
     /// Merge player FROM into INTO, in all stored windows and later
     ///
     /// Points and time are added, the ten best positions are merged, and of two ratings the one with more rounds is
@@ -81,6 +90,9 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         None => show(app, &requests::Player { name: args.name.unwrap_or_default() }),
         Some(PlayerCommand::Search { text, count }) => {
             show_list(app, &requests::PlayerSearch { text, count }, "no player found")
+        }
+        Some(PlayerCommand::Sessions { player, count }) => {
+            show_list(app, &requests::PlayerSessions { player, count }, "no session is kept")
         }
         Some(PlayerCommand::Merge { from, into, game }) => send(app, &requests::PlayerMerge { from, into, game }),
         Some(PlayerCommand::Forget { yes: false, .. }) => {

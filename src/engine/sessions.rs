@@ -13,6 +13,7 @@ use crate::model::calendar::DAY_MS;
 use crate::model::server::{Presence, ServerRecord};
 use crate::model::session::session_day;
 use crate::model::view::ServerNameView;
+use crate::model::view::board::PlayerSelector;
 use crate::model::view::session::{ExportedSession, SessionView};
 use crate::model::{MapKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionKey, WindowKey};
 use crate::rank::INVISIBLE_GAP_MS;
@@ -191,20 +192,45 @@ impl GlobalState {
 type FoundSession = (SessionKey, Session, bool);
 
 impl Engine {
-    /// The newest sessions of a player, open ones first; at most `most`, which is at least 1.
+    /// The newest sessions of a player, or of all players of a name, open ones first; at most `most`, which is at
+    /// least 1.
     pub fn player_sessions(
+        &self,
+        source: &dyn StateReader,
+        player: &PlayerSelector,
+        most: usize,
+    ) -> Result<Vec<SessionView>, ViewError> {
+        let players: Vec<PlayerKey> = match player {
+            PlayerSelector::Key(key) => self.current_player(source, PlayerKey(*key))?.into_iter().collect(),
+            PlayerSelector::Name(name) => {
+                self.players_named(source, name)?.into_iter().map(|(_, player)| player).collect()
+            }
+        };
+        if players.is_empty() {
+            return Err(match player {
+                PlayerSelector::Key(key) => ViewError::UnknownPlayerKey(*key),
+                PlayerSelector::Name(name) => ViewError::UnknownPlayer(name.clone()),
+            });
+        }
+        let mut found = Vec::new();
+        for player in players {
+            found.extend(self.sessions_of(source, player, most)?);
+        }
+        self.newest_sessions(source, found, most)
+    }
+
+    fn sessions_of(
         &self,
         source: &dyn StateReader,
         player: PlayerKey,
         most: usize,
-    ) -> Result<Vec<SessionView>, ViewError> {
-        let current = self.current_player(source, player)?.ok_or(ViewError::UnknownPlayerKey(player.0))?;
-        let mut found = self.unstored_sessions_of(source, current)?;
+    ) -> Result<Vec<FoundSession>, ReadError> {
+        let mut found = self.unstored_sessions_of(source, player)?;
         for &day in self.global.meta.session_days.iter().rev() {
             if found.len() >= most {
                 break;
             }
-            for key in source.sessions_of(day, current, most)? {
+            for key in source.sessions_of(day, player, most)? {
                 if self.is_shown(key.end_ms)
                     && let Some(session) = source.session(&key)?
                 {
@@ -212,19 +238,20 @@ impl Engine {
                 }
             }
         }
-        self.newest_sessions(source, found, most)
+        Ok(found)
     }
 
-    /// The newest sessions on a server that ended at `since_ms` or later, open ones first; at most `most`, which
-    /// is at least 1.
+    /// The newest sessions on a server, of the last `last_s` seconds, open ones first; at most `most`, which is at
+    /// least 1.
     pub fn server_sessions(
         &self,
         source: &dyn StateReader,
         url: &ServerUrl,
-        since_ms: i64,
+        last_s: Option<u32>,
         most: usize,
     ) -> Result<Vec<SessionView>, ViewError> {
         let (server, _) = self.find_server(url)?;
+        let since_ms = last_s.map_or(0, |last_s| self.now_ms() - i64::from(last_s) * 1_000);
         let found = self.sessions_on(source, server, since_ms, most)?;
         self.newest_sessions(source, found, most)
     }

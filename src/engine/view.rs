@@ -121,6 +121,7 @@ impl Engine {
                     ping: entry.ping,
                     player_key: entry.presence.as_ref().map(|presence| presence.player.0),
                     spectator: entry.spectator,
+                    since_ms: entry.presence.as_ref().and_then(|presence| Some(presence.session?.start_ms)),
                 })
                 .collect(),
             series: server_state.series.as_deref().map(|series| SeriesView {

@@ -255,6 +255,13 @@ impl Sandbox {
             let different = live.lines().zip(replayed.lines()).find(|(a, b)| a != b);
             assert!(live == replayed, "{week}: live and replayed rows differ: {different:?}");
         }
+        assert_eq!(self.export_sessions(&self.state()), self.export_sessions(&fresh));
+    }
+
+    /// Every complete session of a state directory, as `clqd export` prints it.
+    #[track_caller]
+    pub fn export_sessions(&self, state: &Path) -> String {
+        self.ok(["export".as_ref(), "--state".as_ref(), state.as_os_str(), "--sessions".as_ref()])
     }
 
     /// Every row of a week of a state directory, as `clqd export` prints it.

@@ -9,8 +9,8 @@ use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
-use crate::model::PlayerKey;
 use crate::model::url::ServerUrl;
+use crate::model::view::board::PlayerSelector;
 use crate::model::view::session::{ExportedSession, SessionView};
 
 kinds! {
@@ -18,12 +18,12 @@ kinds! {
     ExportedSession: "exported_session", "ExportedSession";
 }
 
-/// The newest sessions of a player, open ones first.
+/// The newest sessions of a player, open ones first; of a name, those of its players in all games.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerSessions {
-    /// The number of the player, or of one who was merged into the player.
-    pub player_key: u32,
+    /// The player, or one who was merged into the player.
+    pub player: PlayerSelector,
     /// Most sessions.
     pub count: u32,
 }
@@ -32,8 +32,8 @@ request!(PlayerSessions: "player.sessions", Access::Read => Vec<SessionView>, |r
 
 impl Read for PlayerSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
-        let (player, most) = (PlayerKey(self.player_key), self.count as usize);
-        Ok(host.read(|view| view.engine.player_sessions(view.reader, player, most))??)
+        let most = self.count as usize;
+        Ok(host.read(|view| view.engine.player_sessions(view.reader, &self.player, most))??)
     }
 }
 
@@ -44,22 +44,19 @@ pub struct ServersSessions {
     /// The URL of the server.
     #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
     pub url: ServerUrl,
-    /// Sessions that ended at this time or later, Unix ms; without it, all that are kept.
+    /// Sessions that ended within this time, s; without it, all that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since_ms: Option<i64>,
+    pub last_s: Option<u32>,
     /// Most sessions.
     pub count: u32,
 }
 
-request!(ServersSessions: "servers.sessions", Access::Read => Vec<SessionView>, |request| {
-    checks::time("since_ms", request.since_ms)?;
-    checks::rows(request.count)
-});
+request!(ServersSessions: "servers.sessions", Access::Read => Vec<SessionView>, |request| checks::rows(request.count));
 
 impl Read for ServersSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
-        let (since_ms, most) = (self.since_ms.unwrap_or(0), self.count as usize);
-        Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, since_ms, most))??)
+        let most = self.count as usize;
+        Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, self.last_s, most))??)
     }
 }
 

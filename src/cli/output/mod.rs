@@ -19,14 +19,15 @@ use crate::api::requests::{
 };
 use crate::api::{Line, NoLine, Status, json};
 use crate::cli::output::format::{
-    clq1_per_s, duration, elo, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
-    time_utc,
+    clq1_per_s, duration, elo, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score,
+    score_heading, time_utc,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::model::row::Ranking;
 use crate::model::view::board::OrderView;
 use crate::model::view::export::ExportRow;
 use crate::model::view::history::{BestPlayers, MapTotals, MapView};
+use crate::model::view::session::{ExportedSession, SessionView};
 use crate::model::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, PlayerWeekView,
     ServerDetail, ServerSummary, TagSummary, Top,
@@ -117,6 +118,7 @@ print_with! {
     BackupRow: |out, backup, _| print_backup(out, &backup);
     RestoredRow: |out, restored, _| restored::print(out, &restored);
     ExportRow: |out, row, _| writeln!(out, "{}", json::to_string(&row));
+    ExportedSession: |out, session, _| writeln!(out, "{}", json::to_string(&session));
     ResendRow: |out, resend, _| archive::print_resend(out, &resend);
 }
 
@@ -149,6 +151,30 @@ impl Print for TagSummary {
         let [servers, online, players] = [servers, servers_online, players_online].map(group_digits);
         let table = printer.list.get_or_insert_with(|| Table::new(&columns));
         table.row(&mut printer.out, vec![sanitize(&tag), servers, online, players])
+    }
+}
+
+impl Print for SessionView {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let columns = [
+            ("until (UTC)", Align::Left),
+            ("for", Align::Right),
+            ("player", Align::Left),
+            ("points", Align::Right),
+            ("server", Align::Left),
+            ("map", Align::Left),
+        ];
+        let until = if self.open { "now".to_owned() } else { format_time(self.end_ms) };
+        let cells = vec![
+            until,
+            duration(self.end_ms.saturating_sub(self.start_ms).max(0) as u64),
+            sanitize(&self.name),
+            self.points.map_or_else(|| "-".to_owned(), points),
+            sanitize(if self.hostname.is_empty() { &self.server } else { &self.hostname }),
+            sanitize(&self.map),
+        ];
+        let table = printer.list.get_or_insert_with(|| Table::new(&columns).with_optional(&["map", "points"]));
+        table.row(&mut printer.out, cells)
     }
 }
 
@@ -293,6 +319,10 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
     if !player.aliases.is_empty() {
         let aliases: Vec<String> = player.aliases.iter().map(|alias| sanitize(alias)).collect();
         writeln!(out, "merged with: {}", aliases.join(", "))?;
+    }
+    if let Some(last_seen_ms) = player.last_seen_ms {
+        let first = player.first_seen_ms.map_or_else(String::new, |ms| format!("first seen {} UTC, ", format_time(ms)));
+        writeln!(out, "{first}last seen {} UTC", format_time(last_seen_ms))?;
     }
     let columns = [
         ("week", Align::Left),

@@ -156,6 +156,7 @@ fn server_detail_prints_series_list_and_maps() {
         points: Some(points),
         ping,
         player_key: None,
+        since_ms: None,
         spectator: false,
     };
     let public = PublicServerDetail {
@@ -452,6 +453,7 @@ fn player_prints_weeks_and_best_positions() {
         "\
 Visor in baseq3 (player 12)
 merged with: Visor2
+first seen 2025-11-13 02:13 UTC, last seen 2025-11-20 00:53 UTC
 week      server                         time  points  #points  points/s  #clq1  clq2  #clq2  elo  #elo
 2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3    0.0010      2     -           -
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time

@@ -353,6 +353,9 @@ pub struct ListedPlayer {
     /// The player only watches.
     #[serde(default)]
     pub spectator: bool,
+    /// The first list with the player, Unix ms; `null`: it is not known.
+    #[serde(default)]
+    pub since_ms: Option<i64>,
 }
 
 /// The running round of a server, and the scans that it may have.

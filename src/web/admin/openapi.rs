@@ -23,7 +23,7 @@ use crate::web::{query, schemas};
 const TOKEN: &str = "token";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 32] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 34] = [
     ("AdminServer", "recent"),
     ("AdminServerDetail", "recent"),
     ("AdminServerDetail", "elastic"),
@@ -44,6 +44,7 @@ const FIELDS_LEFT_OUT: [(&str, &str); 32] = [
     ("ExportedPositions", "elo"),
     ("ExportedPositions", "points"),
     ("ExportedPositions", "time"),
+    ("ExportedSession", "points"),
     ("Progress", "expected_ms"),
     ("Progress", "servers"),
     ("ElasticScans", "off"),
@@ -55,6 +56,7 @@ const FIELDS_LEFT_OUT: [(&str, &str); 32] = [
     ("ServerScan", "players"),
     ("ServerScan", "reason"),
     ("ServerScan", "slots"),
+    ("Session", "points"),
     ("TopPlayers", "tie_breaker"),
 ];
 

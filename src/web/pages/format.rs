@@ -57,11 +57,19 @@ pub(in crate::web) fn duration(ms: i64) -> String {
 
 /// `2026-11-23 14:05`.
 pub(super) fn time(at_ms: i64) -> Markup {
+    short_time(at_ms, "%Y-%m-%d %H:%M")
+}
+
+/// A part of a time; the whole time is shown by a pointer.
+pub(super) fn short_time(at_ms: i64, format: &str) -> Markup {
     html! {
-        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) {
-            (utc(at_ms, "%Y-%m-%d %H:%M"))
-        }
+        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) { (utc(at_ms, format)) }
     }
+}
+
+/// `2026-11-23`.
+pub(super) fn day(at_ms: i64) -> Markup {
+    html! { time datetime=(utc(at_ms, "%Y-%m-%d")) { (utc(at_ms, "%Y-%m-%d")) } }
 }
 
 /// A time in UTC; empty if it is beyond the calendar.

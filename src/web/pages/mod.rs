@@ -4,7 +4,7 @@
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
 //!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
-//!   [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
+//!   [`sessions`]: when somebody played; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
@@ -29,6 +29,7 @@ mod search;
 mod server;
 mod server_table;
 mod servers;
+mod sessions;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The page of a player: current server, weeks and positions, best positions.
+//! The page of a player: current server, sessions, weeks and positions, best positions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,15 +12,16 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, duration, ranking, score, signed};
+use super::format::{count, day, duration, ranking, score, signed, time};
 use super::layout::{Page, PageError};
-use super::names;
 use super::server_table::{game_path, server_path};
+use super::{names, sessions};
 use crate::api::requests;
 use crate::board::Score;
 use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
+use crate::model::view::board::PlayerSelector;
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::context::WebContext;
@@ -47,6 +48,8 @@ pub(super) async fn page(
     if player.player_key != player_key {
         return Ok(moved_to(&format!("/players/{}", player.player_key)));
     }
+    let sessions = requests::PlayerSessions { player: PlayerSelector::Key(player_key), count: sessions::OF_PLAYER_MAX };
+    let sessions = if skip == 0 { context.ask(sessions).await? } else { Vec::new() };
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
@@ -54,6 +57,12 @@ pub(super) async fn page(
         h1 { (names::player(&player.display, &player.name)) }
         dl .figures {
             div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
+            @match player.last_seen_ms {
+                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd { "playing now" } },
+                Some(last_seen_ms) => div { dt { "Last seen" } dd { (time(last_seen_ms)) } },
+                None => {},
+            }
+            @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { "First seen" } dd { (day(first_seen_ms)) } } }
             @if is_complete { (totals(&player.weeks)) }
         }
         @if !player.online_on.is_empty() {
@@ -64,6 +73,10 @@ pub(super) async fn page(
         }
         @if !player.aliases.is_empty() {
             p { "Merged with: " @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " } }
+        }
+        @if skip == 0 {
+            h2 { "Sessions" }
+            (sessions::of_player(&sessions, player_key))
         }
         (charts(&player))
         h2 #weeks { "Weeks" }

@@ -10,12 +10,13 @@ use serde::Deserialize;
 use super::banners;
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
-use super::format::{count, ranking as ranking_name, signed, time};
+use super::format::{count, ranking as ranking_name, short_time, signed, time};
 use super::join::{Join, join};
 use super::layout::{Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
+use super::sessions;
 use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
@@ -29,6 +30,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let url = query::server_url(&url)?;
     let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
+    let (last_s, count) = (Some(sessions::ON_SERVER_S), sessions::ON_SERVER_MAX);
+    let sessions = context.ask(requests::ServersSessions { url: url.clone(), last_s, count }).await?;
     let path = server_path(url.as_str());
     let boards =
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
@@ -40,6 +43,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         h2 { "Players now" }
         (players(&detail.players_listed))
         (boards.markup)
+        h2 { "Players of the last 24 hours" }
+        (sessions::on_server(&sessions))
         h2 { "Players over time" }
         @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
         h2 { "Maps of this week" }
@@ -76,6 +81,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
     let mut listed: Vec<&ListedPlayer> = listed.iter().collect();
     listed.sort_by_key(|player| std::cmp::Reverse(player.points));
     let has_pings = listed.iter().any(|player| player.ping.is_some());
+    let has_starts = listed.iter().any(|player| player.since_ms.is_some());
     html! {
         @if listed.is_empty() { p { "Nobody." } } @else {
             div .scroll tabindex="0" role="region" aria-label="Players now" {
@@ -85,6 +91,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
                         tr {
                             th scope="col" { "Player" } th scope="col" .n { "Points" }
                             @if has_pings { th scope="col" .n { "Ping, ms" } }
+                            @if has_starts { th scope="col" { "Since" } }
                             th scope="col" { "Note" }
                         }
                     }
@@ -99,6 +106,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
                                 }
                                 td .n { @if let Some(points) = player.points { (signed(points)) } }
                                 @if has_pings { td .n { @if let Some(ping) = player.ping { (signed(ping.into())) } } }
+                                @if has_starts { td { @if let Some(since_ms) = player.since_ms { (short_time(since_ms, "%H:%M")) } } }
                                 td { @if player.spectator { "spectator" } @else if player.player_key.is_none() { "bot, or not ranked" } }
                             }
                         }

@@ -12,6 +12,7 @@ pub(super) mod responses;
 mod rows;
 mod search;
 mod servers;
+mod sessions;
 mod site;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ fn cached() -> Vec<Route> {
         ("/maps/{name}", get(maps::show)),
         ("/players", get(players::players)),
         ("/players/{key}", get(players::by_key)),
+        ("/sessions", get(sessions::list)),
         ("/search", get(search::search)),
         ("/openapi.json", get(openapi::openapi)),
         ("/openapi-admin.json", get(admin::openapi::openapi)),

@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{AdditionalProperties, Schema, Type};
 use utoipa::openapi::{Object, RefOr, Required};
 
 use super::responses::Cached;
-use super::{boards, live, maps, players, search, servers, site};
+use super::{boards, live, maps, players, search, servers, sessions, site};
 use crate::api::json;
 use crate::web::answer::{STATIC_MAX_AGE_S, answer};
 use crate::web::problem::{Problem, ProblemBody};
@@ -20,7 +20,7 @@ use crate::web::schemas::{self, name_format, remove_null, visit};
 use crate::web::{admin, query};
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 9] = [
     ("BoardHead", "first_score_ms"),
     ("BoardHead", "page"),
     ("BoardHead", "tie_breaker"),
@@ -29,6 +29,7 @@ const FIELDS_LEFT_OUT: [(&str, &str); 8] = [
     ("ElasticScans", "off"),
     ("Server", "recent"),
     ("ServerDetail", "elastic"),
+    ("Session", "points"),
 ];
 
 /// Fields that only other answers have: type and field.
@@ -36,7 +37,7 @@ const FIELDS_NEVER_SENT: [(&str, &str); 4] =
     [("BoardHead", "range"), ("BoardWindow", "stored"), ("LiveServer", "recent"), ("ServerDetail", "recent")];
 
 /// Parameters of which at most one may be given: path and group.
-const EXCLUSIVE: [(&str, Exclusive); 3] = [
+const EXCLUSIVE: [(&str, Exclusive); 4] = [
     (
         "/api/v1/boards",
         Exclusive {
@@ -53,6 +54,15 @@ const EXCLUSIVE: [(&str, Exclusive); 3] = [
             description: "Which part of the board: at most one of these parameters.",
             parameters: &["start", "player", "player_key", "after", "before"],
             is_required: false,
+        },
+    ),
+    (
+        "/api/v1/sessions",
+        Exclusive {
+            name: "of",
+            description: "Whose sessions: exactly one of these parameters.",
+            parameters: &["server", "player_key"],
+            is_required: true,
         },
     ),
     (
@@ -109,6 +119,7 @@ struct Exclusive {
         boards::windows,
         players::players,
         players::by_key,
+        sessions::list,
         search::search,
         maps::list,
         maps::show,

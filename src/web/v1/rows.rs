@@ -3,6 +3,7 @@
 use crate::api::{PublicStatus, Tagged};
 use crate::model::view::board::{BoardEntryView, BoardHead, WindowSummary};
 use crate::model::view::history::{BestPlayers, MapTotals, MapView};
+use crate::model::view::session::SessionView;
 use crate::model::view::{OnlineSeriesView, Overview, PlayerNameView, PlayerView, PublicServer, PublicServerDetail};
 
 pub(super) type StatusRow<'a> = Tagged<'a, PublicStatus<'a>>;
@@ -15,6 +16,7 @@ pub(super) type EntryRow<'a> = Tagged<'a, BoardEntryView>;
 pub(super) type WindowRow<'a> = Tagged<'a, WindowSummary>;
 pub(super) type TaggedPlayer<'a> = Tagged<'a, PlayerView>;
 pub(super) type PlayerNameRow<'a> = Tagged<'a, PlayerNameView>;
+pub(super) type SessionRow<'a> = Tagged<'a, SessionView>;
 pub(super) type TaggedMap<'a> = Tagged<'a, MapView>;
 pub(super) type MapTotalsRow<'a> = Tagged<'a, MapTotals>;
 pub(super) type BestPlayersRow<'a> = Tagged<'a, BestPlayers>;

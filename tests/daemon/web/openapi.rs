@@ -121,6 +121,7 @@ fn answers_are_as_described() {
     api.check("/players", &format!("?name={}", "x".repeat(20_000)), 414);
     let shown = api.check("/players/{key}", &key, 200);
     assert!(shown["weeks"].as_array().is_some_and(|weeks| !weeks.is_empty()), "{shown}");
+    api.check("/sessions", &format!("?player_key={key}"), 200);
     api.check("/players/{key}", "999999999", 404);
     api.check("/players/{key}", "x", 400);
     wait_until("the player is found", || {
@@ -335,7 +336,67 @@ fn commands_print_what_the_description_of_requests_says() {
         .map(|path| path.trim_start_matches("/api/v1/"))
         .filter(|path| !requests.answered.contains(&path.replace('/', ".")))
         .collect();
-    // No archive, time is right, no window to delete or to recompute, a reload has no lines but notes.
-    let expected = ["archive/resend", "archive/verify", "clock/reset", "reload", "windows/delete", "windows/recompute"];
+    // No archive, time is right, no window to delete or to recompute, a reload has no lines but notes. Sessions are in
+    // the next test: here they are too old.
+    let expected = [
+        "archive/resend",
+        "archive/verify",
+        "clock/reset",
+        "export/sessions",
+        "player/sessions",
+        "reload",
+        "servers/sessions",
+        "windows/delete",
+        "windows/recompute",
+    ];
     assert_eq!(without, expected);
+}
+
+/// Sessions of live servers: open ones in the API, in commands and on pages; complete ones in the export, with and
+/// without a daemon, and after it was killed.
+#[test]
+fn sessions_are_as_described() {
+    let (site, fleet) = Site::with_fleet(5, 77);
+    let mut api = Description::of(&site.address);
+    let mut requests = Requests::of(&site);
+    let of = |url: &str| format!("?server={}&limit=500", encoded(url));
+    let urls = fleet.urls();
+    let busiest = urls.iter().max_by_key(|url| {
+        let listed = api.check("/sessions", &of(url), 200);
+        listed["sessions"].as_array().expect("sessions").len()
+    });
+    let url = busiest.expect("servers").clone();
+    let open = api.check("/sessions", &of(&url), 200)["sessions"].as_array().expect("sessions").clone();
+    let of_server: Vec<&Value> = open.iter().filter(|session| session["open"] == true).collect();
+    assert!(!of_server.is_empty() && of_server.iter().all(|session| session["server"] == *url), "{open:#?}");
+    let key = of_server[0]["player_key"].to_string();
+    let of_player = api.check("/sessions", &format!("?player_key={key}"), 200);
+    assert_eq!(of_player["sessions"][0]["start_ms"], of_server[0]["start_ms"]);
+    api.check("/sessions", "", 400);
+    api.check("/sessions", "?player_key=999999999", 404);
+    api.check("/sessions", "?server=quake3://192.0.2.1:1", 404);
+    requests.command(&site.sandbox, "servers.sessions", &["servers", "sessions", &url]);
+    requests.command(&site.sandbox, "player.sessions", &["player", "sessions", &format!("#{key}")]);
+    let page = site.get(&format!("/players/{key}")).text().to_owned();
+    assert!(page.contains("playing now") && page.contains("First seen") && page.contains("The newest sessions"));
+    let page = site.get(&format!("/servers/{}", encoded(&url))).text().to_owned();
+    assert!(page.contains("Players of the last 24 hours") && page.contains(&format!("/players/{key}\"")), "{page}");
+
+    // All presences end.
+    site.sandbox.ok(["servers", "remove", &url]);
+    requests.command(&site.sandbox, "export.sessions", &["export", "--sessions"]);
+    let exported = |export: String| -> Vec<Value> {
+        rows(&export).into_iter().filter(|session| session["server"] == *url).collect()
+    };
+    let complete = exported(site.sandbox.ok(["export", "--sessions"]));
+    for session in of_server {
+        let is_same = |it: &&Value| it["player"] == session["name"] && it["start"] == session["start_ms"];
+        let same = complete.iter().find(is_same).unwrap_or_else(|| panic!("{session} is not complete"));
+        assert!(
+            same["end"].as_i64() >= session["end_ms"].as_i64() && same["seen"].as_i64() >= session["seen"].as_i64()
+        );
+    }
+    assert!(requests.faults.is_empty(), "{:#?}", requests.faults);
+    site.daemon.kill();
+    assert_eq!(exported(site.sandbox.export_sessions(&site.sandbox.state())), complete);
 }

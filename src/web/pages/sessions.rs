@@ -1,0 +1,289 @@
+//! Sessions on the pages of players and servers: when somebody played, and who was on a server. Times are UTC.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::format::{count, duration, short_time, signed, utc};
+use super::names;
+use super::server_table::{map_path, server_path};
+use crate::model::calendar::{DAY_MS, HOUR_MS};
+use crate::model::view::session::SessionView;
+
+/// Sessions that the pages are computed from, at most: each takes some microseconds to read.
+pub(super) const OF_PLAYER_MAX: u32 = 1_000;
+pub(super) const ON_SERVER_MAX: u32 = 2_000;
+
+/// Sessions in the list of a player, and players in the list of a server: at first, and when more are unfolded.
+const LISTED: usize = 10;
+const FOLDED_MAX: usize = 50;
+
+/// Days of the drawing of a player.
+const DAYS_MAX: usize = 14;
+
+/// Seconds of which the players of a server are listed.
+pub(super) const ON_SERVER_S: u32 = 86_400;
+
+// The drawings are as wide as a phone, so that their text is not made smaller.
+const LEFT: i64 = 68;
+const CELL: i64 = 9;
+const ROW: i64 = 16;
+const PLOT_WIDTH: i64 = 24 * CELL;
+const WIDTH: i64 = LEFT + PLOT_WIDTH + 42;
+
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// The sessions of a player: drawings and a list.
+pub(super) fn of_player(sessions: &[SessionView], player_key: u32) -> Markup {
+    let (first, rest) = sessions.split_at(sessions.len().min(LISTED));
+    html! {
+        @if sessions.is_empty() { p { "None is kept." } } @else {
+            div .charts { (days(sessions)) (hours_of_the_week(sessions)) }
+            p .soft { "From the first scan that saw the player to the last one: the player was there some minutes longer." }
+            (table_of_player("The newest sessions", first))
+            @if !rest.is_empty() {
+                details {
+                    summary { "Older ones" }
+                    (table_of_player("Older sessions", &rest[..rest.len().min(FOLDED_MAX)]))
+                    @if rest.len() > FOLDED_MAX {
+                        p { a href={ "/api/v1/sessions?player_key=" (player_key) "&limit=500" } { "More of them, as JSON" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(title) {
+            table {
+                caption { (title) }
+                thead {
+                    tr {
+                        th scope="col" { "Until" } th scope="col" .n { "For" } th scope="col" { "Server" }
+                        th scope="col" .n { "Points" } th scope="col" { "Last map" }
+                    }
+                }
+                tbody {
+                    @for session in sessions {
+                        tr {
+                            td { (until(session)) }
+                            td .n { (duration(session.end_ms - session.start_ms)) }
+                            td .name { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
+                            td .n { @match session.points { Some(points) => (signed(points)), None => "-" } }
+                            td { a href=(map_path(&session.map)) { (names::plain(&session.map)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `11-27 03:44`, or `now`.
+fn until(session: &SessionView) -> Markup {
+    if session.open {
+        html! { strong { "now" } }
+    } else {
+        short_time(session.end_ms, "%m-%d %H:%M")
+    }
+}
+
+/// The parts of a session in each hour of time: start of the hour and length, ms.
+fn hours(session: &SessionView) -> impl Iterator<Item = (i64, i64)> {
+    let (start_ms, end_ms) = (session.start_ms, session.end_ms);
+    let hours = start_ms.div_euclid(HOUR_MS)..=end_ms.div_euclid(HOUR_MS);
+    hours.map(move |hour| {
+        let hour_ms = hour * HOUR_MS;
+        (hour_ms, end_ms.min(hour_ms + HOUR_MS) - start_ms.max(hour_ms))
+    })
+}
+
+/// A row for each day, with the times at which the player was there.
+fn days(sessions: &[SessionView]) -> Markup {
+    let mut days: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+    for session in sessions {
+        for day in session.start_ms.div_euclid(DAY_MS)..=session.end_ms.div_euclid(DAY_MS) {
+            let (from_ms, to_ms) = (session.start_ms - day * DAY_MS, session.end_ms - day * DAY_MS);
+            days.entry(day).or_default().push((from_ms.max(0), to_ms.min(DAY_MS)));
+        }
+    }
+    let newest = days.keys().next_back().copied().unwrap_or_default();
+    let oldest = days.keys().next().map_or(newest, |&oldest| oldest.max(newest - DAYS_MAX as i64 + 1));
+    let x = |ms: i64| LEFT + ms * PLOT_WIDTH / DAY_MS;
+    let height = (newest - oldest + 1) * ROW + 18;
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="days-title" {
+                title id="days-title" { "Times at which the player was on a server, by day" }
+                @for (day, y) in (oldest..=newest).rev().zip((0..).step_by(ROW as usize)) {
+                    @let played = days.get(&day).map_or(&[][..], Vec::as_slice);
+                    @let played_ms: i64 = played.iter().map(|(from_ms, to_ms)| to_ms - from_ms).sum();
+                    text x="0" y=(y + 12) { (utc(day * DAY_MS, "%a %m-%d")) }
+                    line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
+                    @for (from_ms, to_ms) in played {
+                        rect .heat x=(x(*from_ms)) y=(y + 3) width=((x(*to_ms) - x(*from_ms)).max(2)) height="10" {}
+                    }
+                    @if played_ms > 0 { text x=(WIDTH) y=(y + 12) text-anchor="end" { (hours_and_minutes(played_ms)) } }
+                }
+                @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
+            }
+            figcaption { "When the player played, UTC" }
+        }
+    }
+}
+
+/// The minutes of all sessions in each hour of the week.
+fn hours_of_the_week(sessions: &[SessionView]) -> Markup {
+    let mut played_ms = [[0_i64; 24]; 7];
+    for (hour_ms, ms) in sessions.iter().flat_map(hours) {
+        // 1970-01-01 was a Thursday.
+        let weekday = (hour_ms.div_euclid(DAY_MS) + 3).rem_euclid(7) as usize;
+        played_ms[weekday][(hour_ms.rem_euclid(DAY_MS) / HOUR_MS) as usize] += ms;
+    }
+    let largest = played_ms.as_flattened().iter().copied().max().unwrap_or_default().max(1);
+    let height = 7 * ROW + 18;
+    html! {
+        figure {
+            svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="hours-title" {
+                title id="hours-title" { "Hours of the week in which the player played. Most: " (hours_and_minutes(largest)) " in an hour of the week" }
+                @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
+                    text x="0" y=(y + 12) { (WEEKDAYS[weekday][..3]) }
+                    @for hour in 0..24 {
+                        @let ms = played_ms[weekday][hour];
+                        @if ms > 0 {
+                            rect .heat x=(LEFT + hour as i64 * CELL) y=(y + 1) width=(CELL - 1) height=(ROW - 2)
+                                fill-opacity=(format!("{:.2}", 0.2 + 0.8 * ms as f64 / largest as f64)) {
+                                title { (WEEKDAYS[weekday]) " " (hour) ":00, " (hours_and_minutes(ms)) }
+                            }
+                        }
+                    }
+                    line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + ROW) y2=(y + ROW) {}
+                }
+                @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
+            }
+            figcaption { "Hours of the week in which the player plays, UTC; stronger colour: longer" }
+        }
+    }
+}
+
+fn hour_mark(hour: i64, height: i64) -> Markup {
+    html! { text x=(LEFT + hour * CELL) y=(height - 4) text-anchor="middle" { (hour) } }
+}
+
+/// `3:05`.
+fn hours_and_minutes(ms: i64) -> String {
+    let minutes = ms / 60_000;
+    format!("{}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// What a player did on a server.
+struct PlayerSum<'s> {
+    newest: &'s SessionView,
+    sessions: u64,
+    ms: i64,
+    points: Option<i64>,
+}
+
+/// The players of the last 24 hours of a server, those who were there longest first.
+pub(super) fn on_server(sessions: &[SessionView]) -> Markup {
+    let mut sums: BTreeMap<u32, PlayerSum<'_>> = BTreeMap::new();
+    for session in sessions {
+        let sum =
+            sums.entry(session.player_key).or_insert(PlayerSum { newest: session, sessions: 0, ms: 0, points: None });
+        sum.sessions += 1;
+        sum.ms += session.end_ms - session.start_ms;
+        sum.points = session.points.map(|points| points.saturating_add(sum.points.unwrap_or(0))).or(sum.points);
+    }
+    let mut sums: Vec<PlayerSum<'_>> = sums.into_values().collect();
+    sums.sort_by_key(|sum| (Reverse(sum.ms), sum.newest.player_key));
+    let (first, rest) = sums.split_at(sums.len().min(LISTED));
+    html! {
+        @if sums.is_empty() { p { "Nobody." } } @else {
+            p .soft { (count(sums.len() as u64)) @if sums.len() == 1 { " player." } @else { " players." } }
+            (table_on_server("Players who were here longest", first))
+            @if !rest.is_empty() {
+                details {
+                    summary { "More players" }
+                    (table_on_server("More players", &rest[..rest.len().min(FOLDED_MAX)]))
+                }
+            }
+        }
+    }
+}
+
+fn table_on_server(title: &str, sums: &[PlayerSum<'_>]) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(title) {
+            table {
+                caption { (title) }
+                thead {
+                    tr {
+                        th scope="col" { "Player" } th scope="col" .n { "For" } th scope="col" .n { "Points" }
+                        th scope="col" .n { "Sessions" } th scope="col" { "Last seen" }
+                    }
+                }
+                tbody {
+                    @for PlayerSum { newest, sessions, ms, points } in sums {
+                        tr {
+                            td .name { a href={ "/players/" (newest.player_key) } { (names::player(&newest.display, &newest.name)) } }
+                            td .n { (duration(*ms)) }
+                            td .n { @match points { Some(points) => (signed(*points)), None => "-" } }
+                            td .n { (count(*sessions)) }
+                            td { (until(newest)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(start_ms: i64, end_ms: i64) -> SessionView {
+        SessionView {
+            player_key: 7,
+            game: "baseq3".into(),
+            name: "<b>".into(),
+            display: "^1<b>".into(),
+            server: "quake3://192.0.2.7:27960".into(),
+            hostname: String::new(),
+            start_ms,
+            end_ms,
+            points: Some(5),
+            map: "q3dm17".into(),
+            seen: 2,
+            open: false,
+        }
+    }
+
+    #[test]
+    fn a_session_is_in_each_hour_that_it_touches() {
+        let parts: Vec<_> = hours(&session(HOUR_MS / 2, 2 * HOUR_MS + 5)).collect();
+        assert_eq!(parts, [(0, HOUR_MS / 2), (HOUR_MS, HOUR_MS), (2 * HOUR_MS, 5)]);
+        assert_eq!(hours(&session(9, 9)).collect::<Vec<_>>(), [(0, 0)]);
+    }
+
+    #[test]
+    fn days_have_their_weekday_and_time() {
+        // Thursday 22:00 to Friday 01:30.
+        let drawn = days(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
+        assert!(drawn.contains("Thu 01-01") && drawn.contains("Fri 01-02"), "{drawn}");
+        assert!(drawn.contains(">2:00<") && drawn.contains(">1:30<"), "{drawn}");
+        let week = hours_of_the_week(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
+        assert!(week.contains("Thursday 22:00, 1:00") && week.contains("Friday 1:00, 0:30"), "{week}");
+        assert!(!week.contains("Friday 2:00"), "{week}");
+    }
+
+    #[test]
+    fn players_of_a_server_are_summed() {
+        let drawn = on_server(&[session(DAY_MS, DAY_MS + HOUR_MS), session(0, HOUR_MS)]).into_string();
+        assert!(drawn.contains("1 player.") && drawn.contains("2 h 00 min") && drawn.contains(">10<"), "{drawn}");
+        assert!(drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"), "{drawn}");
+    }
+}
