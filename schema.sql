@@ -314,6 +314,21 @@ CREATE TABLE IF NOT EXISTS player_total (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
 
+CREATE TABLE IF NOT EXISTS player_session (
+  server   INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  end_ms   BIGINT       NOT NULL COMMENT 'When the player was last seen on the server, Unix ms',
+  player   INT UNSIGNED NOT NULL COMMENT 'Key of the player',
+  origin   INT UNSIGNED NOT NULL COMMENT 'Key of the player before merges; two merged players may have ended in the same moment',
+  start_ms BIGINT       NOT NULL COMMENT 'When the player was first seen on the server, Unix ms',
+  points   BIGINT       NULL COMMENT 'Points collected; NULL: the protocol has none',
+  map      INT UNSIGNED NOT NULL COMMENT 'Key of the map on which the player was last seen',
+  seen     INT UNSIGNED NOT NULL COMMENT 'Scans that saw the player',
+  PRIMARY KEY (server, end_ms, player, origin),
+  KEY player_session_by_player (player, end_ms),
+  KEY player_session_by_end (end_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='One complete presence of a player on a server';
+
 -- Published boards ------------------------------------------------------
 
 CREATE TABLE IF NOT EXISTS top_board (
@@ -405,6 +420,19 @@ JOIN server s ON s.server = pw.server
 LEFT JOIN player p ON p.player = pw.player
 LEFT JOIN week w ON w.week = pw.week
 LEFT JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
+
+-- When players were on servers. Of a player, the newest first:
+--   WHERE player = ? ORDER BY end_ms DESC LIMIT 20
+-- On a server since a time:
+--   WHERE server = ? AND end_ms >= ? ORDER BY end_ms DESC
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_session AS
+SELECT ps.server, s.url, s.hostname, ps.player, p.game, p.name, p.display,
+  ps.start_ms, ps.end_ms, ps.end_ms - ps.start_ms AS length_ms, ps.points, ps.map, m.name AS map_name, ps.seen
+FROM player_session ps
+JOIN server s ON s.server = ps.server
+LEFT JOIN player p ON p.player = ps.player
+LEFT JOIN map m ON m.map = ps.map
 WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
 -- All-time best on a server, or of a player. By ranking:
@@ -727,5 +755,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 5, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 6, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -48,6 +48,8 @@ pub struct ArchiveSettings {
     pub keep_online_days: u32,
     /// Days for which a published board is kept after its window has ended. 0: for ever.
     pub keep_top_board_days: u32,
+    /// Days for which sessions are kept; 0: for ever.
+    pub keep_sessions_days: u32,
     /// What to do if the archive lacks what it had acknowledged.
     pub on_older_database: OnOlderDatabase,
     /// Back-off after the first failure, ms. 10 to 600,000. Each further failure doubles it.
@@ -97,6 +99,7 @@ impl Default for ArchiveSettings {
             keep_weeks: 0,
             keep_online_days: 0,
             keep_top_board_days: 0,
+            keep_sessions_days: 0,
             on_older_database: OnOlderDatabase::Resync,
             backoff_ms_min: 1_000,
             backoff_ms_max: 60_000,

@@ -307,6 +307,8 @@ pub const KEYS: &[KeySpec] = &[
         .described("0", "How long the table `online_total` (players and servers online) is kept. 0: for ever."),
     key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload)
         .described("0", "How long a published board is kept after its window has ended. 0: for ever."),
+    key("archive", "keep_sessions_days", whole(0, 36_500, "days"), Reload)
+        .described("0", "How long sessions are kept in MySQL after their end. 0: for ever. The state keeps them for `sessions.keep_days`; with 0 there, none is archived."),
     key("archive", "on_older_database", ValueType::OneOf(&["resync", "stop"]), Reload)
         .described(r#""resync""#, r#"What to do if MySQL [lacks what it had acknowledged](database.md#an-older-database). `"resync"`: write everything again. `"stop"`: write nothing until `clqd archive take-over`."#),
     key("archive", "backoff_s_max", whole(1, 3_600, "s"), Reload)

@@ -222,6 +222,7 @@ pub struct ArchiveConfig {
     pub keep_weeks: u32,
     pub keep_online_days: u32,
     pub keep_top_board_days: u32,
+    pub keep_sessions_days: u32,
     pub on_older_database: OnOlderDatabase,
     pub backoff_s_max: u64,
 }

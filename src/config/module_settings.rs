@@ -150,6 +150,7 @@ impl Config {
             },
             keep_online_days: archive.keep_online_days,
             keep_top_board_days: archive.keep_top_board_days,
+            keep_sessions_days: archive.keep_sessions_days,
             on_older_database: archive.on_older_database,
             backoff_ms_max: archive.backoff_s_max as u32 * 1_000,
             ..ArchiveSettings::default()

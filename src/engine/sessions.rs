@@ -11,11 +11,10 @@ use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, GlobalState, ReadError, StateReader, StoreReader, ViewError};
 use crate::model::calendar::DAY_MS;
 use crate::model::server::{Presence, ServerRecord};
-use crate::model::session::session_day;
 use crate::model::view::ServerNameView;
 use crate::model::view::board::PlayerSelector;
 use crate::model::view::session::{ExportedSession, SessionView};
-use crate::model::{MapKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionKey, WindowKey};
+use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
 use crate::rank::INVISIBLE_GAP_MS;
 
 /// Servers whose sessions are completed in one tick because they are invisible: some 10 ms.
@@ -46,7 +45,7 @@ impl Engine {
                 _ => self.queue_invisible(server),
             }
         }
-        self.global.delete_old_sessions();
+        self.global.delete_old_sessions(source, self.close_limit_ms());
         Ok(())
     }
 
@@ -67,8 +66,8 @@ impl Engine {
         let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
         for presence in last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
             if let Some(session) = presence.session.take() {
-                let key = SessionKey { server, end_ms: last.t_ms, player: presence.player, origin: presence.player };
-                self.global.complete_session(source, key, session, last.map)?;
+                let (player, at) = (presence.player, (last.t_ms, last.map));
+                self.global.complete_session(source, server, (player, player), session, at)?;
             }
         }
         self.global.server_changed(server);
@@ -85,19 +84,24 @@ fn visible_until_ms(record: &ServerRecord) -> Option<i64> {
 
 impl GlobalState {
     /// Opens the day of a snapshot, so that sessions that end with it can be stored.
-    pub(super) fn open_session_day(&mut self, source: &dyn StoreReader, t_ms: i64) {
-        let day = session_day(t_ms);
-        let days = &self.meta.session_days;
-        if days.last() == Some(&day) || !self.keeps_sessions(t_ms) {
-            return;
-        }
-        if let Err(at) = days.binary_search(&day)
-            && !self.pending.deleted_windows.contains(&day)
-            && source.is_swept(day)
-        {
+    pub(super) fn open_session_day(&mut self, t_ms: i64) {
+        if self.session_day(t_ms).is_none() && self.keeps_sessions(t_ms) {
+            let day = SessionDay { generation: self.meta.session_generation, ..SessionDay::of(t_ms) };
+            let at = self.meta.session_days.partition_point(|before| *before < day);
             self.meta.session_days.insert(at, day);
             self.pending.meta = true;
         }
+    }
+
+    /// The open day that contains a time.
+    fn session_day(&self, t_ms: i64) -> Option<SessionDay> {
+        self.meta.session_days.iter().rev().copied().find(|day| day.contains(t_ms))
+    }
+
+    /// Days that are opened from now on are other ones than deleted days of the same date.
+    pub(super) fn begin_session_generation(&mut self) {
+        self.meta.session_generation = self.meta.session_generation.wrapping_add(1);
+        self.pending.meta = true;
     }
 
     /// Whether sessions that ended at a time are kept.
@@ -106,37 +110,59 @@ impl GlobalState {
         keep_ms > 0 && end_ms >= self.meta.now_ms.saturating_sub(keep_ms)
     }
 
-    /// Deletes the days whose sessions are too old.
-    fn delete_old_sessions(&mut self) {
-        let end_ms = |day: &WindowKey| (i64::from(day.index) + 1) * DAY_MS - 1;
-        while let Some(&day) = self.meta.session_days.first().filter(|day| !self.keeps_sessions(end_ms(day))) {
-            self.meta.session_days.remove(0);
+    /// Deletes the days whose sessions are too old at a time. A day with sessions that are not in the archive yet
+    /// waits as long again as sessions are kept.
+    fn delete_old_sessions(&mut self, source: &dyn StoreReader, now_ms: i64) {
+        let keep_ms = self.settings.keep_sessions_days * DAY_MS;
+        let kept_from_ms = now_ms.saturating_sub(keep_ms);
+        let is_archived = |day: &SessionDay| {
+            let is_pending = |key: &OutboxKey| matches!(key, OutboxKey::Session(key) if key.end_ms < day.end_ms());
+            !self.settings.archive_enabled
+                || day.end_ms() <= kept_from_ms.saturating_sub(keep_ms)
+                || !(self.meta.resync
+                    || source.outbox_oldest_session_ms().is_some_and(|oldest_ms| oldest_ms < day.end_ms())
+                    || self.pending.outbox.iter().any(is_pending))
+        };
+        let is_old = |day: &&SessionDay| (keep_ms == 0 || day.end_ms() <= kept_from_ms) && is_archived(day);
+        let old: Vec<SessionDay> = self.meta.session_days.iter().take_while(is_old).copied().collect();
+        for day in old {
+            self.meta.session_days.retain(|kept| *kept != day);
             self.pending.sessions.retain(|key, _| key.day() != day);
-            self.pending.deleted_windows.push(day);
+            self.pending.deleted_windows.push(day.into());
             self.pending.meta = true;
+            if day.end_ms() > now_ms - DAY_MS {
+                self.begin_session_generation();
+            }
         }
     }
 
-    /// Stores a complete session that ended on a map.
+    /// Stores a complete session. `player`: whose it is, and as whom it ended; `last`: time and map of the last list.
     pub(super) fn complete_session(
         &mut self,
         source: &dyn StateReader,
-        key: SessionKey,
+        server: ServerKey,
+        (player, origin): (PlayerKey, PlayerKey),
         session: Session,
-        map: MapKey,
+        (end_ms, map): (i64, MapKey),
     ) -> Result<(), ReadError> {
-        let seen = match self.seen(source, key.player)? {
-            Some(seen) => seen.and(session.start_ms, key.end_ms, self.meta.now_ms),
+        let seen = match self.seen(source, player)? {
+            Some(seen) => seen.and(session.start_ms, end_ms, self.meta.now_ms),
             None => {
-                let first_ms = (key.player >= self.meta.first_seen_from).then_some(session.start_ms);
-                Seen { first_ms, last_ms: key.end_ms }
+                let first_ms = (player >= self.meta.first_seen_from).then_some(session.start_ms);
+                Seen { first_ms, last_ms: end_ms }
             }
         };
-        self.pending.seen.insert(key.player, seen);
-        if self.meta.session_days.contains(&key.day()) {
-            self.pending.sessions.insert(key, Session { map, ..session });
+        self.pending.seen.insert(player, seen);
+        if let Some(SessionDay { generation, .. }) = self.session_day(end_ms) {
+            let key = SessionKey { end_ms, server, player, origin, generation };
+            self.put_session(key, Session { map, ..session });
         }
         Ok(())
+    }
+
+    fn put_session(&mut self, key: SessionKey, session: Session) {
+        self.pending.sessions.insert(key, session);
+        self.enqueue(OutboxKey::Session(key));
     }
 
     /// When a player was seen, as the next commit leaves it.
@@ -157,7 +183,7 @@ impl GlobalState {
     ) -> Result<(), ReadError> {
         for key in self.delete_sessions(source, from)? {
             if let Some(session) = source.session(&key)? {
-                self.pending.sessions.insert(SessionKey { player: into, ..key }, session);
+                self.put_session(SessionKey { player: into, ..key }, session);
             }
         }
         if let Some(from) = source.seen(from)? {
@@ -307,7 +333,7 @@ impl Engine {
     ) -> Result<Vec<FoundSession>, ReadError> {
         let mut found: Vec<FoundSession> = self.unstored_sessions_on(server).collect();
         for &day in self.global.meta.session_days.iter().rev() {
-            if found.len() >= most || day < session_day(since_ms) {
+            if found.len() >= most || day.end_ms() <= since_ms {
                 break;
             }
             let stored = source.sessions_on(day, server, most)?.into_iter();
@@ -327,7 +353,7 @@ impl Engine {
             presences.filter_map(move |presence| {
                 let (end_ms, player) = (last.t_ms, presence.player);
                 let session = Session { map: last.map, ..presence.session? };
-                Some((SessionKey { server, end_ms, player, origin: player }, session, open))
+                Some((SessionKey { end_ms, server, player, origin: player, generation: 0 }, session, open))
             })
         })
     }

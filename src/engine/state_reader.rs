@@ -5,8 +5,8 @@ use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::{PlayerRecord, SeriesRecord, ServerRecord};
 use crate::model::{
-    GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionKey, TagKey,
-    WeekKey, WindowKey,
+    GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionDay, SessionKey,
+    TagKey, WeekKey, WindowKey,
 };
 
 /// A player who was merged or forgotten.
@@ -78,12 +78,12 @@ pub trait StateReader {
     /// Returns at most `most` sessions that ended on a server on a day, the latest first.
     fn sessions_on(
         &self,
-        day: WindowKey,
+        day: SessionDay,
         server: ServerKey,
         most: usize,
     ) -> Result<Vec<(SessionKey, Session)>, ReadError>;
     /// Returns at most `most` sessions of a player that ended on a day, the latest first.
-    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError>;
+    fn sessions_of(&self, day: SessionDay, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError>;
 }
 
 /// What the engine reads from a store besides records: what waits to be archived or removed.
@@ -95,6 +95,8 @@ pub trait StoreReader: StateReader {
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
     fn outbox_len(&self) -> usize;
     fn outbox_contains(&self, key: OutboxKey) -> bool;
+    /// When the oldest session in the outbox ended, Unix ms.
+    fn outbox_oldest_session_ms(&self) -> Option<i64>;
     /// Whether the outbox contains a server's week of this week.
     fn outbox_holds_week(&self, week: WeekKey) -> bool;
 }

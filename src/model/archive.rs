@@ -9,6 +9,7 @@ use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use crate::model::outbox::{OutboxKey, ResyncCursor};
+use crate::model::session::{Session, SessionKey};
 
 /// The absolute values of one outbox entry, read consistently.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,7 @@ pub enum ArchiveJob {
         week: WeekKey,
         server: ServerKey,
     },
+    Session(SessionKey, Session),
     /// The totals of maps in a week are computed again from the rows in the archive.
     MapTotals {
         week: WeekKey,
@@ -67,6 +69,7 @@ impl ArchiveJob {
             ArchiveJob::Server(server) => OutboxKey::Server(server.key),
             ArchiveJob::Week(week) => OutboxKey::Week { week: week.week, server: week.server },
             ArchiveJob::LargeWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
+            ArchiveJob::Session(key, _) => OutboxKey::Session(*key),
             ArchiveJob::MapTotals { week } => OutboxKey::MapTotals(*week),
         }
     }
@@ -86,6 +89,7 @@ impl From<ResyncCursor> for ResyncProgress {
             ResyncCursor::Week { week, server } => {
                 ResyncProgress { week: Some(calendar::week_label(week)), ..at(ResyncTarget::Weeks, server.0) }
             }
+            ResyncCursor::Sessions { .. } => whole(ResyncTarget::Sessions),
             ResyncCursor::End => whole(ResyncTarget::End),
         }
     }

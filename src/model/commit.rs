@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
 use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
-use super::session::{Seen, Session, SessionKey};
+use super::session::{Seen, Session, SessionDay, SessionKey};
 use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
@@ -56,7 +56,9 @@ pub struct Meta {
     /// Kept windows that have ended and whose boards are to be published as closed, or were; in order.
     pub ended: Vec<WindowKey>,
     /// Days whose sessions are kept, in order.
-    pub session_days: Vec<WindowKey>,
+    pub session_days: Vec<SessionDay>,
+    /// Of days that are opened now.
+    pub session_generation: u8,
     /// Players with a smaller key come from an archive, which does not say when they were first seen.
     pub first_seen_from: PlayerKey,
 }
@@ -70,7 +72,7 @@ impl Meta {
 
     /// The kept windows, and the days whose sessions are kept: all that have records.
     pub fn stored_windows(&self) -> impl Iterator<Item = WindowKey> + '_ {
-        self.kept_windows().chain(self.session_days.iter().copied())
+        self.kept_windows().chain(self.session_days.iter().map(|day| WindowKey::from(*day)))
     }
 }
 

@@ -39,7 +39,7 @@ pub use row::{MapRow, PlayerRow, PlayerWindow, Ranking};
 pub use scan_budget::ScanBudget;
 pub use scope::Scope;
 pub use server::ServerRecord;
-pub use session::{Seen, Session, SessionKey};
+pub use session::{Seen, Session, SessionDay, SessionKey};
 pub use snapshot::{Completeness, Player, Snapshot};
 pub use url::ServerUrl;
 pub use window::{WindowKey, WindowType};

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::session::{SessionDay, SessionKey};
 use crate::model::window::WindowKey;
 
 /// An object to be archived. The order is the order of archiving: names before objects that
@@ -23,6 +24,8 @@ pub enum OutboxKey {
         week: WeekKey,
         server: ServerKey,
     },
+    /// A complete session.
+    Session(SessionKey),
     /// The totals of maps in a week, computed again from the rows in the archive.
     MapTotals(WeekKey),
     /// The published boards of a window. Running windows are published without an entry.
@@ -57,12 +60,19 @@ pub enum ResyncCursor {
         week: WeekKey,
         server: ServerKey,
     },
+    /// The sessions that ended on a server on a day.
+    Sessions {
+        day: SessionDay,
+        server: ServerKey,
+    },
     End,
 }
 
 impl ResyncCursor {
     pub const START: ResyncCursor = ResyncCursor::Game(GameKey(1));
     pub const WEEKS: ResyncCursor = ResyncCursor::Week { week: WeekKey(0), server: ServerKey(1) };
+
+    pub const SESSIONS: ResyncCursor = ResyncCursor::Sessions { day: SessionDay::FIRST, server: ServerKey(1) };
 
     /// Whether all names are written, so that servers and weeks may refer to any of them.
     pub fn is_past_names(self) -> bool {

@@ -35,29 +35,74 @@ impl Session {
     }
 }
 
-/// A complete session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A complete session. The oldest is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
-    pub server: ServerKey,
     /// Time of the last list with the player, Unix ms.
     pub end_ms: i64,
+    pub server: ServerKey,
     pub player: PlayerKey,
     /// The player as whom the session ended, before merges: two merged players may have been in the same
     /// last list.
     pub origin: PlayerKey,
+    /// Of its day.
+    pub generation: u8,
 }
 
 impl SessionKey {
-    /// The day of UTC on which it ended, as days are stored and deleted.
-    pub fn day(&self) -> WindowKey {
-        session_day(self.end_ms)
+    /// Where it is stored.
+    pub fn day(&self) -> SessionDay {
+        SessionDay { generation: self.generation, ..SessionDay::of(self.end_ms) }
     }
 }
 
-/// The day of UTC that contains a time.
-pub fn session_day(t_ms: i64) -> WindowKey {
-    let index = t_ms.div_euclid(DAY_MS).clamp(0, u32::MAX.into());
-    WindowKey { kind: WindowType::SESSIONS, index: index as u32 }
+/// The sessions that ended on a day of UTC, which are stored and deleted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionDay {
+    /// Days since 1970.
+    pub day: u32,
+    /// Days that were deleted, and that come again because the clock was set back, have another number: records
+    /// of a deleted day are removed later.
+    pub generation: u8,
+}
+
+impl SessionDay {
+    const DAYS_MAX: u32 = u32::MAX >> 8;
+
+    pub const FIRST: SessionDay = SessionDay { day: 0, generation: 0 };
+
+    /// The day that contains a time, in its first generation.
+    pub fn of(t_ms: i64) -> SessionDay {
+        let day = t_ms.div_euclid(DAY_MS).clamp(0, SessionDay::DAYS_MAX.into());
+        SessionDay { day: day as u32, generation: 0 }
+    }
+
+    pub fn start_ms(self) -> i64 {
+        i64::from(self.day) * DAY_MS
+    }
+
+    /// Exclusive.
+    pub fn end_ms(self) -> i64 {
+        self.start_ms() + DAY_MS
+    }
+
+    pub fn contains(self, t_ms: i64) -> bool {
+        SessionDay::of(t_ms).day == self.day
+    }
+
+    /// The first day after this one, in the order of days.
+    pub fn next(self) -> SessionDay {
+        match self.generation.checked_add(1) {
+            Some(generation) => SessionDay { generation, ..self },
+            None => SessionDay { day: self.day + 1, generation: 0 },
+        }
+    }
+}
+
+impl From<SessionDay> for WindowKey {
+    fn from(SessionDay { day, generation }: SessionDay) -> WindowKey {
+        WindowKey { kind: WindowType::SESSIONS, index: day << 8 | u32::from(generation) }
+    }
 }
 
 /// When a player was seen, without open sessions.
@@ -112,8 +157,14 @@ mod tests {
 
     #[test]
     fn days_of_all_times() {
-        assert_eq!(session_day(DAY_MS - 1).index, 0);
-        assert_eq!(session_day(DAY_MS).index, 1);
-        assert_eq!((session_day(i64::MIN).index, session_day(i64::MAX).index), (0, u32::MAX));
+        assert_eq!(SessionDay::of(DAY_MS - 1), SessionDay::FIRST);
+        let next = SessionDay::of(DAY_MS);
+        assert_eq!((next.start_ms(), next.end_ms()), (DAY_MS, 2 * DAY_MS));
+        assert!(next.contains(DAY_MS) && !next.contains(DAY_MS - 1) && !next.contains(2 * DAY_MS));
+        assert_eq!((SessionDay::of(i64::MIN), SessionDay::of(i64::MAX).day), (SessionDay::FIRST, SessionDay::DAYS_MAX));
+        let last = SessionDay { day: 0, generation: u8::MAX };
+        assert_eq!(last.next(), next);
+        let windows = [SessionDay::FIRST, SessionDay::FIRST.next(), last, next].map(WindowKey::from);
+        assert!(windows.is_sorted() && windows[1].index == 1 && windows[3].index == 256);
     }
 }

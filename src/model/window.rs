@@ -24,7 +24,7 @@ impl WindowType {
     pub const WEEK: WindowType = WindowType(3);
     /// Numbered by calendar months since January of year 0.
     pub const MONTH: WindowType = WindowType(4);
-    /// No window of boards: the sessions that ended on a day of UTC, numbered by days since 1970.
+    /// No window of boards: the sessions that ended on a day of UTC.
     pub const SESSIONS: WindowType = WindowType(5);
     /// The lowest number of a custom type in the config.
     pub const CUSTOM_MIN: u16 = 10;

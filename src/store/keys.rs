@@ -3,7 +3,7 @@
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::{
-    GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, SessionKey, WeekKey, WindowKey, WindowType,
+    GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, SessionDay, SessionKey, WeekKey, WindowKey, WindowType,
 };
 
 pub const META: u8 = b'A';
@@ -204,30 +204,30 @@ fn end_code(key: &SessionKey) -> u32 {
 }
 
 pub fn session(key: &SessionKey) -> Vec<u8> {
-    in_window(key.day(), SESSION, &[key.server.0, end_code(key), key.player.0, key.origin.0])
+    in_window(key.day().into(), SESSION, &[key.server.0, end_code(key), key.player.0, key.origin.0])
 }
 
 pub fn player_session(key: &SessionKey) -> Vec<u8> {
-    in_window(key.day(), PLAYER_SESSION, &[key.player.0, end_code(key), key.server.0, key.origin.0])
+    in_window(key.day().into(), PLAYER_SESSION, &[key.player.0, end_code(key), key.server.0, key.origin.0])
 }
 
-pub fn sessions_prefix(day: WindowKey, server: ServerKey) -> Vec<u8> {
-    in_window(day, SESSION, &[server.0])
+pub fn sessions_prefix(day: SessionDay, server: ServerKey) -> Vec<u8> {
+    in_window(day.into(), SESSION, &[server.0])
 }
 
-pub fn player_sessions_prefix(day: WindowKey, player: PlayerKey) -> Vec<u8> {
-    in_window(day, PLAYER_SESSION, &[player.0])
+pub fn player_sessions_prefix(day: SessionDay, player: PlayerKey) -> Vec<u8> {
+    in_window(day.into(), PLAYER_SESSION, &[player.0])
 }
 
 /// The session of a key that begins with [`sessions_prefix`].
-pub fn read_session(day: WindowKey, key: &[u8]) -> SessionKey {
+pub fn read_session(day: SessionDay, key: &[u8]) -> SessionKey {
     let [server, end, player, origin] = [8, 12, 16, 20].map(|at| read_u32(key, at));
     let (server, player, origin) = (ServerKey(server), PlayerKey(player), PlayerKey(origin));
-    SessionKey { server, end_ms: i64::from(day.index) * DAY_MS + i64::from(!end), player, origin }
+    SessionKey { end_ms: day.start_ms() + i64::from(!end), server, player, origin, generation: day.generation }
 }
 
 /// The session of a key that begins with [`player_sessions_prefix`].
-pub fn read_player_session(day: WindowKey, key: &[u8]) -> SessionKey {
+pub fn read_player_session(day: SessionDay, key: &[u8]) -> SessionKey {
     let read = read_session(day, key);
     SessionKey { server: ServerKey(read.player.0), player: PlayerKey(read.server.0), ..read }
 }
@@ -246,14 +246,21 @@ pub fn rank(week: WeekKey, server: ServerKey) -> Vec<u8> {
 
 pub fn outbox(entry: OutboxKey) -> Vec<u8> {
     let (kind, numbers): (u8, [u32; 2]) = match entry {
+        OutboxKey::Session(SessionKey { end_ms, server, player, origin, generation }) => {
+            let mut bytes = vec![OUTBOX, 6];
+            bytes.extend_from_slice(&end_ms.to_be_bytes());
+            bytes.extend([server.0, player.0, origin.0].iter().flat_map(|n| n.to_be_bytes()));
+            bytes.push(generation);
+            return bytes;
+        }
         OutboxKey::Game(key) => (1, [key.0, 0]),
         OutboxKey::Map(key) => (2, [key.0, 0]),
         OutboxKey::Player(key) => (3, [key.0, 0]),
         OutboxKey::Server(key) => (4, [key.0, 0]),
         OutboxKey::Week { week, server } => (5, [week.0, server.0]),
-        OutboxKey::MapTotals(week) => (6, [week.0, 0]),
-        OutboxKey::TopBoards(window) => (7, [window.kind.0.into(), window.index]),
-        OutboxKey::LaterRows => (8, [0, 0]),
+        OutboxKey::MapTotals(week) => (7, [week.0, 0]),
+        OutboxKey::TopBoards(window) => (8, [window.kind.0.into(), window.index]),
+        OutboxKey::LaterRows => (9, [0, 0]),
     };
     let mut bytes = vec![OUTBOX, kind];
     bytes.extend(numbers.iter().flat_map(|n| n.to_be_bytes()));
@@ -262,6 +269,13 @@ pub fn outbox(entry: OutboxKey) -> Vec<u8> {
 
 pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
     let (&kind, numbers) = bytes.strip_prefix(&[OUTBOX])?.split_first()?;
+    if kind == 6 {
+        let (end_ms, numbers) = numbers.split_first_chunk::<8>().filter(|(_, numbers)| numbers.len() == 13)?;
+        let [server, player, origin] = [0, 4, 8].map(|at| read_u32(numbers, at));
+        let (server, player, origin) = (ServerKey(server), PlayerKey(player), PlayerKey(origin));
+        let (end_ms, generation) = (i64::from_be_bytes(*end_ms), numbers[12]);
+        return Some(OutboxKey::Session(SessionKey { end_ms, server, player, origin, generation }));
+    }
     if numbers.len() != 8 {
         return None;
     }
@@ -272,9 +286,9 @@ pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
         3 => OutboxKey::Player(PlayerKey(a)),
         4 => OutboxKey::Server(ServerKey(a)),
         5 => OutboxKey::Week { week: WeekKey(a), server: ServerKey(b) },
-        6 => OutboxKey::MapTotals(WeekKey(a)),
-        8 => OutboxKey::LaterRows,
-        7 => OutboxKey::TopBoards(WindowKey { kind: WindowType(u16::try_from(a).ok()?), index: b }),
+        7 => OutboxKey::MapTotals(WeekKey(a)),
+        9 => OutboxKey::LaterRows,
+        8 => OutboxKey::TopBoards(WindowKey { kind: WindowType(u16::try_from(a).ok()?), index: b }),
         _ => return None,
     })
 }
@@ -299,14 +313,19 @@ pub mod tests {
         super::row(RowKey { window: WeekKey(3).into(), server: ServerKey(server), player: PlayerKey(player) })
     }
 
-    #[test]
-    fn sessions_round_trip_and_the_latest_is_first() {
-        let key = |server, end_ms, player, origin| SessionKey {
-            server: ServerKey(server),
+    fn session_key(server: u32, end_ms: i64, player: u32, origin: u32) -> SessionKey {
+        SessionKey {
             end_ms: 20_000 * DAY_MS + end_ms,
+            server: ServerKey(server),
             player: PlayerKey(player),
             origin: PlayerKey(origin),
-        };
+            generation: 3,
+        }
+    }
+
+    #[test]
+    fn sessions_round_trip_and_the_latest_is_first() {
+        let key = session_key;
         let keys = [key(1, DAY_MS - 1, 9, 9), key(1, 5, 2, 2), key(1, 5, 2, 3), key(1, 0, 1, 1), key(2, 7, 1, 1)];
         assert!(keys.iter().map(session).is_sorted());
         let mut of_players = keys.map(|key| player_session(&key));
@@ -330,6 +349,9 @@ pub mod tests {
             OutboxKey::Server(ServerKey(3)),
             OutboxKey::Week { week: WeekKey(2), server: ServerKey(9) },
             OutboxKey::Week { week: WeekKey(3), server: ServerKey(1) },
+            OutboxKey::Session(session_key(1, 5, 2, 2)),
+            OutboxKey::Session(session_key(1, 5, 3, 2)),
+            OutboxKey::Session(session_key(1, 300, 1, 1)),
             OutboxKey::MapTotals(WeekKey(2)),
             OutboxKey::TopBoards(WeekKey(2).into()),
             OutboxKey::LaterRows,

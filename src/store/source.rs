@@ -12,7 +12,8 @@ use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::PlayerRecord;
 use crate::model::view::board::StorageUse;
 use crate::model::{
-    GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionKey, WeekKey, WindowKey,
+    GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionDay, SessionKey, WeekKey,
+    WindowKey,
 };
 
 /// What has a tree of records.
@@ -180,7 +181,7 @@ impl<T: Records> StateReader for T {
 
     fn sessions_on(
         &self,
-        day: WindowKey,
+        day: SessionDay,
         server: ServerKey,
         most: usize,
     ) -> Result<Vec<(SessionKey, Session)>, ReadError> {
@@ -192,7 +193,7 @@ impl<T: Records> StateReader for T {
         Ok(found)
     }
 
-    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
+    fn sessions_of(&self, day: SessionDay, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
         let mut found = Vec::new();
         self.tree().for_each_with_prefix(&keys::player_sessions_prefix(day, player), |key, (): ()| {
             found.push(keys::read_player_session(day, key));
@@ -223,6 +224,15 @@ impl StoreReader for Store {
 
     fn outbox_contains(&self, key: OutboxKey) -> bool {
         self.outbox.contains_key(&key)
+    }
+
+    fn outbox_oldest_session_ms(&self) -> Option<i64> {
+        let (server, player, origin) = (ServerKey(0), PlayerKey(0), PlayerKey(0));
+        let first = SessionKey { end_ms: i64::MIN, server, player, origin, generation: 0 };
+        match self.outbox.range(OutboxKey::Session(first)..).next() {
+            Some((OutboxKey::Session(key), _)) => Some(key.end_ms),
+            _ => None,
+        }
     }
 
     fn outbox_holds_week(&self, week: WeekKey) -> bool {

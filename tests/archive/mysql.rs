@@ -25,7 +25,9 @@ use clqd::model::outbox::WriterBeat;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
-use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use clqd::model::{
+    ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, Session, SessionKey, WeekKey,
+};
 use mysql_async::prelude::Queryable;
 use tokio::sync::{oneshot, watch};
 
@@ -484,6 +486,13 @@ async fn removed_player_is_deleted_or_merged() {
         spectator: false,
     };
     let list = vec![listed(1, "Visor"), listed(2, "Klesk"), listed(3, "Sarge")];
+    // All ended in the same moment.
+    let session = |player: u32| {
+        let (server, player) = (ServerKey(1), PlayerKey(player));
+        let key = SessionKey { end_ms: 900, server, player, origin: player, generation: 0 };
+        ArchiveJob::Session(key, Session { start_ms: 100, points: None, map: MapKey(1), seen: player.0 })
+    };
+    let sessions = "SELECT player, origin, start_ms, end_ms, points, seen FROM player_session ORDER BY 1, 2";
     let before = [
         player(1, "Visor"),
         player(2, "Klesk"),
@@ -491,6 +500,9 @@ async fn removed_player_is_deleted_or_merged() {
         ArchiveJob::Server(Box::new(ServerArchive { list, ..new_server(1, "quake3://a:1") })),
         of_week(10, vec![row(1, 1), row(2, 2), row(3, 3)], &[(1, 1), (2, 2), (3, 3)]),
         of_week(11, vec![row(2, 1), row(3, 2)], &[(2, 1), (3, 2)]),
+        session(1),
+        session(2),
+        session(3),
     ];
     for job in &before {
         archive.write(std::slice::from_ref(job)).await.unwrap();
@@ -526,6 +538,14 @@ async fn removed_player_is_deleted_or_merged() {
                 ["3", "11", "1", "60001", "3", "1"],
             ]
         );
+        assert_eq!(
+            database.rows(sessions).await,
+            [
+                ["1", "1", "100", "900", "NULL", "1"],
+                ["1", "2", "100", "900", "NULL", "2"],
+                ["3", "3", "100", "900", "NULL", "3"],
+            ]
+        );
         assert_eq!(database.rows("SELECT player FROM player ORDER BY 1").await, [["1"], ["3"]]);
     }
 
@@ -538,6 +558,7 @@ async fn removed_player_is_deleted_or_merged() {
         assert_eq!(database.rows(list).await, [["", "NULL"], ["", "NULL"], ["Sarge", "3"]]);
         assert_eq!(database.rows("SELECT player, COUNT(*) FROM player_total GROUP BY 1").await, [["3", "2"]]);
         assert_eq!(database.rows("SELECT player, name FROM player ORDER BY 1").await, [["3", "Sarge"], ["9", "Visor"]]);
+        assert_eq!(database.rows(sessions).await, [["3", "3", "100", "900", "NULL", "3"]]);
     }
 }
 
@@ -1162,7 +1183,7 @@ async fn website_account_needs_only_views_and_routines() {
     let views = database
         .rows("SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY table_name")
         .await;
-    assert_eq!(views.len(), 23, "{views:?}");
+    assert_eq!(views.len(), 24, "{views:?}");
     for view in views.iter().flatten() {
         let query = format!("SELECT * FROM {view}");
         let rows: Vec<mysql_async::Row> = mysql_async::prelude::Queryable::query(&mut conn, query).await.unwrap();

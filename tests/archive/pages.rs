@@ -12,7 +12,7 @@ use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
-use clqd::model::{ArchiveJob, GameKey, MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
+use clqd::model::{ArchiveJob, GameKey, MapKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use std::sync::Arc;
@@ -158,6 +158,14 @@ async fn fill(archive: &mut Archive) {
         let weeks = (1..=SERVERS).map(|key| ArchiveJob::Week(Box::new(week(RUNNING - WEEKS + 1 + number, key))));
         archive.write(&weeks.collect::<Vec<_>>()).await.unwrap();
     }
+    // Half of them ended before the time that a documented query names.
+    let session = |number: u32| {
+        let (server, player) = (ServerKey(1 + number % SERVERS), PlayerKey(1 + number / SERVERS % 300));
+        let end_ms = 1_764_064_800_000 + (i64::from(number) - 30_000) * 1_000;
+        let key = SessionKey { end_ms, server, player, origin: player, generation: 0 };
+        ArchiveJob::Session(key, Session { start_ms: end_ms - 600_000, points: Some(5), map: MapKey(3), seen: 6 })
+    };
+    archive.write(&(0..60_000).map(session).collect::<Vec<_>>()).await.unwrap();
     for (number, scope, name) in [(0, TopScope::All, ""), (0, TopScope::Game(GameKey(1)), "baseq3")]
         .into_iter()
         .flat_map(|(_, scope, name)| [(1, scope, name), (0, scope, name)])

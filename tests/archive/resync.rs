@@ -142,18 +142,22 @@ async fn empty_archive_is_filled_once_despite_kills() {
     assert_eq!(all.iter().filter(|at| **at == ResyncCursor::START).count(), 1, "{all:?}");
 
     let known = u64::from(SERVERS * PLAYERS * 3);
+    // Those of the last players are open.
+    let sessions = u64::from(SERVERS * PLAYERS * 2);
     for (sql, want) in [
         ("SELECT COUNT(*) FROM server", u64::from(SERVERS)),
         ("SELECT COUNT(*) FROM player", known),
         ("SELECT COUNT(*) FROM player_week", known),
         ("SELECT COUNT(*) FROM online_player", u64::from(SERVERS * PLAYERS)),
+        ("SELECT COUNT(*) FROM player_session", sessions),
+        ("SELECT SUM(seen) FROM player_session", 2 * sessions),
         ("SELECT state_id FROM clq_state", 77),
     ] {
         assert_eq!(database.value(sql).await, want.to_string(), "{sql}");
     }
     // Every entry once, the players of lists twice, and entries that a kill repeats.
-    let entries_min = 2 + known + u64::from(SERVERS * PLAYERS) + 2 * u64::from(SERVERS);
-    let entries_max = entries_min + 2 * 4 * u64::from(PLAYERS + 1);
+    let entries_min = 2 + known + u64::from(SERVERS * PLAYERS) + 2 * u64::from(SERVERS) + sessions;
+    let entries_max = entries_min + 2 * 4 * u64::from(PLAYERS + 1) + sessions;
     assert!(
         (entries_min..=entries_max).contains(&written),
         "{written} entries; expected {entries_min} to {entries_max}"

@@ -49,6 +49,10 @@ async fn rows_older_than_the_settings_are_deleted() {
     for days in [11, 9] {
         database.run(&format!("INSERT INTO online_total VALUES (0, {}, 5, 2)", NOW_MS - days * DAY_MS)).await;
     }
+    for days in [6, 4] {
+        let end_ms = NOW_MS - days * DAY_MS;
+        database.run(&format!("INSERT INTO player_session VALUES (1, {end_ms}, 1, 1, 5, 7, 1, 2)")).await;
+    }
     let newest: u32 = database.value("SELECT MAX(week) FROM week").await.parse().unwrap();
     let all = weeks(&database, "player_week").await;
     assert!(all.len() > 4, "{all:?}");
@@ -58,8 +62,13 @@ async fn rows_older_than_the_settings_are_deleted() {
         let weeks = Some((WeekKey(newest - 1), WeekKey(newest)));
         world.bounds = Some(ArchiveBounds { now_ms: NOW_MS, now_week: WeekKey(newest), weeks });
     });
-    let settings =
-        ArchiveSettings { keep_weeks: 2, keep_online_days: 10, keep_top_board_days: 30, ..database.settings() };
+    let settings = ArchiveSettings {
+        keep_weeks: 2,
+        keep_online_days: 10,
+        keep_top_board_days: 30,
+        keep_sessions_days: 5,
+        ..database.settings()
+    };
     let deleted = archive(settings.clone(), &outbox).await;
     assert!(deleted > 1_500, "{deleted}");
     for table in WEEK_TABLES {
@@ -71,5 +80,7 @@ async fn rows_older_than_the_settings_are_deleted() {
     assert_eq!(database.rows("SELECT scope FROM top_board ORDER BY 1").await, [["endless"], ["new"]]);
     assert_eq!(database.value("SELECT COUNT(*) FROM top_board_row").await, "3000");
     assert_eq!(database.value("SELECT COUNT(*) FROM online_total").await, "1");
+    let kept = (NOW_MS - 4 * DAY_MS).to_string();
+    assert_eq!(database.rows("SELECT end_ms FROM player_session").await, [[kept]]);
     assert_eq!(archive(settings, &outbox).await, 0, "nothing is left to delete");
 }

@@ -13,7 +13,7 @@ use clqd::model::server::PlayerRecord;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{
     GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, Seen, ServerKey, Session,
-    SessionKey, WeekKey, WindowKey,
+    SessionDay, SessionKey, WeekKey, WindowKey,
 };
 use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
@@ -106,13 +106,13 @@ impl StateReader for CountingReader<'_> {
     }
     fn sessions_on(
         &self,
-        day: WindowKey,
+        day: SessionDay,
         server: ServerKey,
         most: usize,
     ) -> Result<Vec<(SessionKey, Session)>, ReadError> {
         self.all(self.store.sessions_on(day, server, most))
     }
-    fn sessions_of(&self, day: WindowKey, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
+    fn sessions_of(&self, day: SessionDay, player: PlayerKey, most: usize) -> Result<Vec<SessionKey>, ReadError> {
         self.all(self.store.sessions_of(day, player, most))
     }
 }
@@ -130,6 +130,10 @@ impl StoreReader for CountingReader<'_> {
     }
     fn outbox_contains(&self, key: OutboxKey) -> bool {
         self.store.outbox_contains(key)
+    }
+
+    fn outbox_oldest_session_ms(&self) -> Option<i64> {
+        self.store.outbox_oldest_session_ms()
     }
 
     fn outbox_holds_week(&self, week: WeekKey) -> bool {

@@ -165,6 +165,7 @@ impl Archived {
                 }
                 ArchiveJob::Week(week) => weeks.push(*week),
                 ArchiveJob::LargeWeek { server, .. } => panic!("server {server} has too many rows for a test"),
+                ArchiveJob::Session(..) => (),
                 ArchiveJob::MapTotals { week } => panic!("week {week}: nothing was resent"),
             }
         }

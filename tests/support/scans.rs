@@ -47,6 +47,10 @@ pub fn pending_jobs(state: &mut State, query: &OutboxQuery) -> Vec<(OutboxEntry,
     state.commit().expect("a store");
     let OutboxQuery { after, before, entries_max, rows_max } = *query;
     let jobs = state.engine.archive_jobs(&state.store, after, before, entries_max, rows_max).expect("a store");
+    let is_deleted = |(entry, job): &(OutboxEntry, _)| matches!((entry.key, job), (OutboxKey::Session(_), None));
+    let (deleted, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_deleted);
+    // Of a day that waited for the archive as long as it may, or of a player who was forgotten.
+    state.engine.acknowledge_archived(&deleted.into_iter().map(|(entry, _)| entry).collect::<Vec<_>>());
     jobs.into_iter().map(|(entry, job)| (entry, job.expect("no week was deleted"))).collect()
 }
 

@@ -46,6 +46,9 @@ impl<S: JobSource> Worker<S> {
         if settings.keep_top_board_days > 0 {
             old.extend(top_boards(&format!("end_ms < {}", before_ms(settings.keep_top_board_days))));
         }
+        if settings.keep_sessions_days > 0 {
+            old.push(("player_session", format!("end_ms < {}", before_ms(settings.keep_sessions_days))));
+        }
         self.delete(archive, old).await?;
         Ok(None)
     }
@@ -60,6 +63,7 @@ impl<S: JobSource> Worker<S> {
             later.extend(tables.map(|table| (table, format!("week > {}", newest.0))));
         }
         later.push(("online_total", format!("at_ms > {}", bounds.now_ms)));
+        later.push(("player_session", format!("end_ms > {}", bounds.now_ms)));
         later.extend(top_boards(&format!("start_ms > {}", bounds.now_ms)));
         match self.delete(archive, later).await? {
             true => Ok(TaskOutcome::Done),

@@ -2,7 +2,7 @@
 
 use crate::model::archive::{ArchiveJob, ServerArchive, WeekArchive};
 use crate::model::top_board::{SiteTotals, TopBoard};
-use crate::model::{GameKey, MapKey, PlayerKey, WeekKey};
+use crate::model::{GameKey, MapKey, PlayerKey, Session, SessionKey, WeekKey};
 
 /// The content of one transaction.
 pub(super) enum Batch<'a> {
@@ -16,13 +16,14 @@ pub(super) enum Batch<'a> {
     /// A board, and the time of its publication, Unix ms.
     TopBoard(&'a TopBoard, i64),
     SiteTotals(&'a SiteTotals),
+    Sessions(Vec<(SessionKey, Session)>),
     MapTotals(WeekKey),
 }
 
 /// Sorts jobs by table and key and groups them into transactions.
 pub(super) fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     let (mut games, mut maps, mut removed, mut players) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut servers, mut weeks, mut map_totals) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut servers, mut weeks, mut sessions, mut map_totals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for job in jobs {
         match job {
             ArchiveJob::Game { key, name } => games.push((*key, name.as_str())),
@@ -33,6 +34,7 @@ pub(super) fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
             ArchiveJob::PlayerRemoved { key, into } => removed.push((*key, *into)),
             ArchiveJob::Server(server) => servers.push(&**server),
             ArchiveJob::Week(week) => weeks.push(&**week),
+            ArchiveJob::Session(key, session) => sessions.push((*key, *session)),
             ArchiveJob::MapTotals { week } => map_totals.push(*week),
             ArchiveJob::LargeWeek { .. } => unreachable!("it is written in chunks"),
         }
@@ -54,6 +56,9 @@ pub(super) fn batches(jobs: &[ArchiveJob], rows_max: usize) -> Vec<Batch<'_>> {
     all.extend(split_by_rows(servers, rows_max, server_rows).map(Batch::Servers));
     let week_rows = |week: &&WeekArchive| 2 + week.rows.len() + week.maps.len() + 9 * week.best.len();
     all.extend(split_by_rows(weeks, rows_max, week_rows).map(Batch::Weeks));
+    // In order of the primary key.
+    sessions.sort_by_key(|(key, _)| (key.server, *key));
+    all.extend(split_by_rows(sessions, rows_max, |_| 1).map(Batch::Sessions));
     all.extend(map_totals.into_iter().map(Batch::MapTotals));
     all
 }

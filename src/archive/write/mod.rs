@@ -15,6 +15,7 @@ mod player_totals;
 mod remove_player;
 mod replaced_rows;
 mod servers;
+mod sessions;
 mod surplus;
 pub(super) mod tables;
 pub(super) mod top_boards;
@@ -94,6 +95,7 @@ impl Archive {
             Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
             Batch::TopBoard(board, now_ms) => self.upsert_top_board(board, *now_ms).await?,
             Batch::SiteTotals(totals) => self.upsert_site_totals(totals).await?,
+            Batch::Sessions(sessions) => self.upsert_sessions(sessions).await?,
             Batch::MapTotals(week) => self.rewrite_map_totals(*week).await?,
         };
         self.commit().await?;

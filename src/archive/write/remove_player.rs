@@ -28,11 +28,14 @@ impl Archive {
                 let weeks = format!("UPDATE IGNORE player_week SET player = {into} WHERE player = {player}");
                 self.execute(&weeks).await.doing("player_week")?;
                 self.merge_player_totals(player, into).await?;
+                let sessions = format!("UPDATE IGNORE player_session SET player = {into} WHERE player = {player}");
+                self.execute(&sessions).await.doing("player_session")?;
                 format!("player = {into}")
             }
             None => "name = '', display = '', player = NULL".to_owned(),
         };
-        for table in ["player_week", "player_total", "best_position", "player_word", "top_board_row"] {
+        for table in ["player_week", "player_total", "best_position", "player_word", "top_board_row", "player_session"]
+        {
             self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
         let listed = format!("UPDATE online_player SET {listed} WHERE player = {player}");

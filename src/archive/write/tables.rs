@@ -158,6 +158,11 @@ pub(super) const SITE_TOTAL: Table = Table {
     ],
     key_columns: 1,
 };
+pub(super) const PLAYER_SESSION: Table = Table {
+    name: "player_session",
+    columns: &["server", "end_ms", "player", "origin", "start_ms", "points", "map", "seen"],
+    key_columns: 4,
+};
 pub(super) const ONLINE_TOTAL: Table =
     Table { name: "online_total", columns: &["game", "at_ms", "players", "servers"], key_columns: 2 };
 pub(in crate::archive) const MAP_WEEK: Table =

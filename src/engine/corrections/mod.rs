@@ -15,7 +15,7 @@ use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
 use crate::model::server::Presence;
 use crate::model::view::board::PlayerSelector;
-use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, SessionKey, WindowKey};
+use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
 
 /// The effect of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,8 +149,7 @@ impl Engine {
             match presence {
                 Some(one) if both && one.player == from => {
                     if let Some(session) = one.session {
-                        let key = SessionKey { server, end_ms: last.t_ms, player: into, origin: from };
-                        global.complete_session(source, key, session, last.map)?;
+                        global.complete_session(source, server, (into, from), session, (last.t_ms, last.map))?;
                     }
                     *presence = None;
                 }

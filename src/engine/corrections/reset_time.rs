@@ -40,6 +40,7 @@ impl Engine {
         self.global.meta.now_ms = now_ms;
         self.global.pending.meta = true;
         self.global.current_windows = windows::current::CurrentWindows::default();
+        self.global.begin_session_generation();
         // Their deadlines were times of the wrong clock.
         (self.online, self.invisible) = Default::default();
         for server in (1..self.servers.len()).map(|index| ServerKey(index as u32)) {

@@ -126,6 +126,7 @@ impl Engine {
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
             OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
+            OutboxKey::Session(key) => source.session(&key)?.map(|session| ArchiveJob::Session(key, session)),
             OutboxKey::MapTotals(week) => Some(ArchiveJob::MapTotals { week }),
             OutboxKey::TopBoards(_) | OutboxKey::LaterRows => None,
         })

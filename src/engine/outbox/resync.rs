@@ -175,9 +175,21 @@ impl ChunkReader<'_> {
                         ResyncCursor::Week { week, server: ServerKey(server.0 + 1) }
                     }
                     Some(_) => ResyncCursor::Week { week: WeekKey(week.0 + 1), server: ServerKey(1) },
-                    None => ResyncCursor::End,
+                    None => ResyncCursor::SESSIONS,
                 }
             }
+            ResyncCursor::Sessions { day, server } => match meta.session_days.iter().find(|kept| **kept >= day) {
+                Some(&kept) if kept > day => ResyncCursor::Sessions { day: kept, server: ServerKey(1) },
+                Some(_) if server.0 < meta.next_server => {
+                    let sessions = self.source.sessions_on(day, server, usize::MAX)?;
+                    self.rows += sessions.len();
+                    let jobs = sessions.into_iter().map(|(key, session)| ArchiveJob::Session(key, session));
+                    self.chunk.records.extend(jobs);
+                    ResyncCursor::Sessions { day, server: ServerKey(server.0 + 1) }
+                }
+                Some(_) => ResyncCursor::Sessions { day: day.next(), server: ServerKey(1) },
+                None => ResyncCursor::End,
+            },
             ResyncCursor::End => ResyncCursor::End,
         })
     }

@@ -117,6 +117,7 @@ impl StateRestore {
             next_game: game + 1,
             next_map: map + 1,
             next_player: player + 1,
+            first_seen_from: PlayerKey(player + 1),
             next_server: server + 1,
             next_tag: 1,
             now_ms: facts.published_ms.filter(is_time).unwrap_or(0),

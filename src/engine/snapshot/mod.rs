@@ -150,7 +150,7 @@ impl Engine {
                 } else {
                     let week = global.calendar.week(t_ms);
                     global.update_current_windows(source, t_ms);
-                    global.open_session_day(source, t_ms);
+                    global.open_session_day(t_ms);
                     if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
                         self.counts.out_of_order += 1;

@@ -6,7 +6,7 @@ use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::commit::RowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::{PlayerEntry, Presence, PresenceRows, Screening};
-use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, SessionKey, WindowKey};
+use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WindowKey};
 use crate::rank::{clq1, elo, points};
 
 /// The time between two snapshots that are compared.
@@ -140,11 +140,8 @@ impl GlobalState {
             self.board_cache.mark_dirty(window, player);
             self.put_row(RowKey { window, server, player }, &row);
         }
-        let (end_ms, map) = last;
         match session {
-            Some(session) => {
-                self.complete_session(source, SessionKey { server, end_ms, player, origin: player }, session, map)
-            }
+            Some(session) => self.complete_session(source, server, (player, player), session, last),
             None => Ok(()),
         }
     }

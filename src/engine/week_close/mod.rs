@@ -162,7 +162,7 @@ impl Engine {
         self.close_limit_ms = t_ms;
     }
 
-    fn close_limit_ms(&self) -> i64 {
+    pub(super) fn close_limit_ms(&self) -> i64 {
         self.global.meta.now_ms.min(self.close_limit_ms)
     }
 

@@ -681,6 +681,7 @@ pub enum ResyncTarget {
     Servers,
     Players,
     Weeks,
+    Sessions,
     /// Everything is written.
     End,
 }
@@ -694,6 +695,7 @@ impl std::fmt::Display for ResyncProgress {
             ResyncTarget::Servers => "servers",
             ResyncTarget::Players => "players",
             ResyncTarget::Weeks => "weeks",
+            ResyncTarget::Sessions => "sessions",
             ResyncTarget::End => "end",
         })?;
         if let Some(week) = &self.week {

@@ -14,7 +14,9 @@ use clqd::model::outbox::WriterBeat;
 use clqd::model::row::BestPositions;
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
-use clqd::model::{ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, WeekKey};
+use clqd::model::{
+    ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey,
+};
 
 use super::Database;
 
@@ -96,6 +98,7 @@ pub struct World {
     servers: Vec<ServerArchive>,
     pub weeks: BTreeMap<(u32, u32), WeekArchive>,
     best: BTreeMap<(u32, u32), BestPositions>,
+    sessions: BTreeMap<SessionKey, Session>,
     /// The current week.
     week: u32,
     /// Changes happen while jobs are being written.
@@ -118,6 +121,7 @@ impl World {
             servers: Vec::new(),
             weeks: BTreeMap::new(),
             best: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             week: 2_900,
             changes_concurrently: false,
             bounds: None,
@@ -165,6 +169,7 @@ impl World {
         keys.extend(
             self.weeks.keys().map(|&(week, server)| OutboxKey::Week { week: WeekKey(week), server: ServerKey(server) }),
         );
+        keys.extend(self.sessions.keys().copied().map(OutboxKey::Session));
         keys
     }
 
@@ -181,6 +186,7 @@ impl World {
                 let (game, name, display) = self.players[key.0 as usize - 1].clone();
                 ArchiveJob::Player { key, game, name, display }
             }
+            OutboxKey::Session(key) => ArchiveJob::Session(key, self.sessions[&key]),
             OutboxKey::MapTotals(week) => ArchiveJob::MapTotals { week },
             OutboxKey::TopBoards(_) | OutboxKey::LaterRows => panic!("{key:?} is a task"),
             OutboxKey::Server(key) => ArchiveJob::Server(Box::new(self.servers[key.0 as usize - 1].clone())),
@@ -234,8 +240,20 @@ impl World {
             0 => self.add_server(),
             1 => self.close_week(),
             2..=8 => self.change_server(),
+            9..=11 => self.add_session(),
             _ => self.change_week(),
         }
+    }
+
+    fn add_session(&mut self) {
+        let server = ServerKey(self.random_server() as u32 + 1);
+        let (player, origin, map) = (self.random_player(), self.random_player(), self.random_map());
+        let end_ms = 1_763_000_000_000 + self.random(1_000) as i64;
+        let points = (self.random(3) > 0).then_some(self.random(100) as i64 - 50);
+        let start_ms = end_ms - self.random(100_000) as i64;
+        let (key, seen) = (SessionKey { end_ms, server, player, origin, generation: 0 }, self.random(50) as u32);
+        self.sessions.insert(key, Session { start_ms, points, map, seen });
+        self.touch(OutboxKey::Session(key));
     }
 
     fn random_server(&mut self) -> usize {
@@ -446,6 +464,12 @@ impl World {
                     }
                     put("player", vec![text(key), text(game), name, display])
                 }
+                ArchiveJob::Session(SessionKey { end_ms, server, player, origin, .. }, session) => {
+                    let Session { start_ms, points, map, seen } = session;
+                    let key = vec![text(server), text(end_ms), text(player), text(origin)];
+                    let values = vec![text(start_ms), maybe(points), text(map), text(seen)];
+                    put("player_session", [key, values].concat());
+                }
                 ArchiveJob::MapTotals { week } => panic!("week {week}: no totals are queued"),
                 ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key}: no player is removed"),
                 ArchiveJob::Server(it) => {
@@ -608,7 +632,7 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and the columns that are read; blobs as hex.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("game", "*"),
     ("map", "*"),
     ("player", "player, game, name, display"),
@@ -640,6 +664,7 @@ const TABLES: [(&str, &str); 17] = [
     ("map_week", "week, server, map, game, played_ms, player_ms"),
     ("map_total", "*"),
     ("player_total", "*"),
+    ("player_session", "*"),
 ];
 
 /// The expected sums of a player's rows in a week.
