@@ -118,9 +118,14 @@ impl GlobalState {
 
     /// The record of a server has changed.
     pub(super) fn server_changed(&mut self, server: ServerKey) {
+        self.server_record_changed(server);
+        self.enqueue(OutboxKey::Server(server));
+    }
+
+    /// The record of a server has changed, but nothing of it that the archive has.
+    pub(super) fn server_record_changed(&mut self, server: ServerKey) {
         self.pending.servers.insert(server);
         self.note_for_replicas(server);
-        self.enqueue(OutboxKey::Server(server));
     }
 
     /// Best positions that are committed. Records that the player will have some, if there are

@@ -5,12 +5,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
 
 use super::view::PLAYER_SERVERS_SEEN_MAX;
 use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, GlobalState, ReadError, StateReader, StoreReader, ViewError};
 use crate::model::calendar::DAY_MS;
-use crate::model::server::{Presence, ServerRecord};
+use crate::model::server::{PlayerRecord, Presence, ServerRecord};
 use crate::model::view::ServerNameView;
 use crate::model::view::board::PlayerSelector;
 use crate::model::view::session::{ExportedSession, SessionView};
@@ -70,7 +73,7 @@ impl Engine {
                 self.global.complete_session(source, server, (player, player), session, at)?;
             }
         }
-        self.global.server_changed(server);
+        self.global.server_record_changed(server);
         Ok(())
     }
 }
@@ -130,7 +133,7 @@ impl GlobalState {
             self.pending.sessions.retain(|key, _| key.day() != day);
             self.pending.deleted_windows.push(day.into());
             self.pending.meta = true;
-            if day.end_ms() > now_ms - DAY_MS {
+            if day.end_ms() > self.meta.now_ms.saturating_sub(DAY_MS) {
                 self.begin_session_generation();
             }
         }
@@ -290,8 +293,8 @@ impl Engine {
     ) -> Result<Vec<ExportedSession>, ViewError> {
         let mut found = self.sessions_on(source, server, i64::MIN, usize::MAX)?;
         found.retain(|(_, _, open)| !open);
-        let views = found.into_iter().map(|found| self.session_view(source, found).map(ExportedSession::from));
-        let mut views: Vec<ExportedSession> = views.collect::<Result<_, _>>()?;
+        let views = self.session_views(source, found)?;
+        let mut views: Vec<ExportedSession> = views.into_iter().map(ExportedSession::from).collect();
         // The rest of the order is that of equal sessions of merged players.
         fn order(session: &ExportedSession) -> (i64, i64, &str, &str, Option<i64>, &str, u32) {
             let ExportedSession { end, start, player, game, points, map, seen, .. } = session;
@@ -308,14 +311,14 @@ impl Engine {
         source: &dyn StateReader,
         player: PlayerKey,
     ) -> Result<(Option<i64>, Option<i64>), ReadError> {
-        let stored = source.seen(player)?.filter(|seen| seen.last_ms <= self.now_ms());
-        let mut seen = stored;
+        let mut seen = source.seen(player)?;
         for (key, session, _) in self.unstored_sessions_of(source, player)? {
             let first_ms = (player >= self.global.meta.first_seen_from).then_some(session.start_ms);
             let before = seen.unwrap_or(Seen { first_ms, last_ms: key.end_ms });
             seen = Some(before.and(session.start_ms, key.end_ms, self.now_ms()));
         }
-        Ok((seen.and_then(|seen| seen.first_ms), seen.map(|seen| seen.last_ms)))
+        let now_ms = self.now_ms();
+        Ok((seen.and_then(|seen| seen.first_ms), seen.map(|seen| seen.last_ms).filter(|last_ms| *last_ms <= now_ms)))
     }
 
     /// Whether a complete session that ended at this time is shown. Later times come from a clock that was wrong.
@@ -383,32 +386,39 @@ impl Engine {
     ) -> Result<Vec<SessionView>, ViewError> {
         found.sort_by_key(|(key, session, open)| (Reverse(*open), Reverse(key.end_ms), session.start_ms, *key));
         found.truncate(most);
-        found.into_iter().map(|found| self.session_view(source, found)).collect()
+        self.session_views(source, found)
     }
 
-    fn session_view(
-        &self,
-        source: &dyn StateReader,
-        (key, session, open): FoundSession,
-    ) -> Result<SessionView, ViewError> {
-        let record = self.global.player_record(source, key.player)?;
-        let (game, name, display) = record.map_or_else(Default::default, |record| {
-            (self.global.games.name(record.game.0).to_owned(), record.name.to_string(), record.display.to_string())
-        });
-        let ServerNameView { url: server, hostname } = self.server_name(key.server);
-        Ok(SessionView {
-            player_key: key.player.0,
-            game,
-            name,
-            display,
-            server,
-            hostname,
-            start_ms: session.start_ms,
-            end_ms: key.end_ms,
-            points: session.points,
-            map: self.global.maps.name(session.map.0).to_owned(),
-            seen: session.seen,
-            open,
-        })
+    fn session_views(&self, source: &dyn StateReader, found: Vec<FoundSession>) -> Result<Vec<SessionView>, ViewError> {
+        // Most players have several sessions.
+        let mut names: FxHashMap<PlayerKey, (String, String, String)> = FxHashMap::default();
+        let mut views = Vec::with_capacity(found.len());
+        for (key, session, open) in found {
+            let (game, name, display) = match names.entry(key.player) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let record = self.global.player_record(source, key.player)?;
+                    place.insert(record.map_or_else(Default::default, |PlayerRecord { game, name, display }| {
+                        (self.global.games.name(game.0).to_owned(), name.into(), display.into())
+                    }))
+                }
+            };
+            let ServerNameView { url: server, hostname } = self.server_name(key.server);
+            views.push(SessionView {
+                player_key: key.player.0,
+                game: game.clone(),
+                name: name.clone(),
+                display: display.clone(),
+                server,
+                hostname,
+                start_ms: session.start_ms,
+                end_ms: key.end_ms,
+                points: session.points,
+                map: self.global.maps.name(session.map.0).to_owned(),
+                seen: session.seen,
+                open,
+            });
+        }
+        Ok(views)
     }
 }

@@ -12,6 +12,7 @@ mod outbox;
 mod player_pages;
 mod screening;
 mod server_pages;
+mod sessions;
 mod site_series;
 mod week_close;
 mod window_import;
