@@ -128,7 +128,11 @@ impl Session {
 impl Oracle {
     /// The expected lines of `clqd export --sessions`.
     pub fn export_sessions(&self) -> Vec<Value> {
-        let now = self.history.times.last().copied().unwrap_or(0);
+        self.export_sessions_at(self.history.times.last().copied().unwrap_or(0))
+    }
+
+    /// The same at a time after the end of the log.
+    pub fn export_sessions_at(&self, now: i64) -> Vec<Value> {
         self.sessions.complete_at(now, self.settings.keep_sessions_days).into_iter().map(Session::export).collect()
     }
 }

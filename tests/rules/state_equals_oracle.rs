@@ -18,9 +18,10 @@ use clqd::board::window::WindowTypes;
 use clqd::cli::export;
 use clqd::engine::{CacheLimits, EngineSettings, Event};
 use clqd::model::calendar::{Calendar, week_label};
-use clqd::model::{ServerKey, ServerUrl, WeekKey};
+use clqd::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use clqd::scan_log;
 use clqd::state::State;
+use serde_json::Value;
 
 const ZONES: [&str; 7] = [
     "UTC",
@@ -131,8 +132,25 @@ fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segm
         let out = String::from_utf8(out).expect("UTF-8");
         segments.add(check_week(oracle, week, &out, &format!("{context}, week {}", week_label(WeekKey(week)))));
     }
+    check_sessions(oracle, &state, context);
     check_state(oracle, &Archived::read(&mut state), context);
     segments
+}
+
+/// Sessions that are kept, and when each player was first and last seen.
+fn check_sessions(oracle: &Oracle, state: &State, context: &str) {
+    let servers = state.engine.servers_by_url().into_iter();
+    let sessions = servers.flat_map(|server| state.engine.export_sessions(&state.store, server).expect("a store"));
+    let got: Vec<Value> = sessions.map(|session| serde_json::to_value(session).expect("JSON")).collect();
+    let want = oracle.export_sessions_at(state.engine.now_ms());
+    let difference = got.iter().zip(&want).find(|(got, want)| got != want);
+    assert_eq!((difference, got.len()), (None, want.len()), "{context}: sessions");
+    let seen = oracle.sessions.seen();
+    for (&key, player) in &oracle.current_players {
+        let got = state.engine.player(&state.store, PlayerKey(key as u32), 0).expect("a player");
+        let (first, last) = seen[player];
+        assert_eq!((got.first_seen_ms, got.last_seen_ms), (Some(first), Some(last)), "{context}: {player:?}");
+    }
 }
 
 fn settings(oracle: &Oracle) -> EngineSettings {

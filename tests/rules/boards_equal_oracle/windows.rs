@@ -5,7 +5,7 @@ use clqd::model::archive::ResyncStep;
 use clqd::model::outbox::ArchiveStep;
 use clqd::model::row::Ranking;
 use clqd::model::view::board::{BoardQuery, WindowPhase};
-use clqd::model::{PlayerKey, ServerKey, WeekKey};
+use clqd::model::{OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 
 use super::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, selector};
 
@@ -351,8 +351,9 @@ fn unarchived_week_is_not_deleted() {
         case.state().commit().unwrap();
         let state = case.state();
         let jobs = state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).unwrap();
-        let last = jobs.len() - usize::from(all_but_last);
-        let done = jobs[..last].iter().map(|(entry, _)| *entry);
+        let is_week = |(entry, _): &(OutboxEntry, _)| matches!(entry.key, OutboxKey::Week { .. });
+        let last = jobs.iter().rposition(is_week).filter(|_| all_but_last);
+        let done = jobs.iter().enumerate().filter(|(at, _)| Some(*at) != last).map(|(_, (entry, _))| *entry);
         let done: Vec<_> = done.chain(state.engine.archive_tasks(&state.store)).collect();
         state.engine.acknowledge_archived(&done);
         state.commit().unwrap();
