@@ -62,7 +62,13 @@ impl Fake {
         sender: LineSender,
     ) -> Result<Vec<String>, ApiError> {
         if let Some(requests::PlayerSearch { text, .. }) = search {
-            let name = PlayerNameView { player_key: 1, game: "g".into(), name: text.clone(), display: text };
+            let name = PlayerNameView {
+                player_key: 1,
+                game: "g".into(),
+                name: text.clone(),
+                display: text,
+                last_seen_ms: None,
+            };
             sender.of().send(name).await?;
             return Ok(vec!["a note".to_owned()]);
         }

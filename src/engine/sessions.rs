@@ -4,8 +4,8 @@
 //! old days are deleted as windows are. Sessions never enter a ranking.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ use crate::model::calendar::DAY_MS;
 use crate::model::server::{PlayerRecord, Presence, ServerRecord};
 use crate::model::view::ServerNameView;
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{ExportedSession, SessionView};
+use crate::model::view::session::{Companion, ExportedSession, SessionView};
 use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
 use crate::rank::INVISIBLE_GAP_MS;
 
@@ -217,6 +217,12 @@ impl GlobalState {
     }
 }
 
+/// The newest sessions of a player whose companions are looked for, the servers with most time of them, and sessions
+/// of each of these servers. Together some milliseconds.
+const COMPANION_SESSIONS: usize = 50;
+const COMPANION_SERVERS: usize = 5;
+const COMPANION_SESSIONS_ON_SERVER: usize = 2_000;
+
 /// A session of a player on a server, and whether it is open.
 type FoundSession = (SessionKey, Session, bool);
 
@@ -283,6 +289,41 @@ impl Engine {
         let since_ms = last_s.map_or(0, |last_s| self.now_ms() - i64::from(last_s) * 1_000);
         let found = self.sessions_on(source, server, since_ms, most)?;
         self.newest_sessions(source, found, most)
+    }
+
+    /// The players who were there during the newest sessions of a player, those who were together longest first.
+    pub fn companions(
+        &self,
+        source: &dyn StateReader,
+        player: PlayerKey,
+        most: usize,
+    ) -> Result<Vec<Companion>, ViewError> {
+        let current = self.current_player(source, player)?.ok_or(ViewError::UnknownPlayerKey(player.0))?;
+        let mut own: BTreeMap<ServerKey, Vec<(i64, i64)>> = BTreeMap::new();
+        for (key, session, _) in self.sessions_of(source, current, COMPANION_SESSIONS)? {
+            own.entry(key.server).or_default().push((session.start_ms, key.end_ms));
+        }
+        let mut own: Vec<(ServerKey, Vec<(i64, i64)>)> = own.into_iter().collect();
+        own.sort_by_key(|(_, times)| Reverse(times.iter().map(|(start_ms, end_ms)| end_ms - start_ms).sum::<i64>()));
+        let mut together: FxHashMap<PlayerKey, i64> = FxHashMap::default();
+        for (server, times) in own.into_iter().take(COMPANION_SERVERS) {
+            let since_ms = times.iter().map(|(start_ms, _)| *start_ms).min().unwrap_or_default();
+            for (key, session, _) in self.sessions_on(source, server, since_ms, COMPANION_SESSIONS_ON_SERVER)? {
+                let overlap = |(start_ms, end_ms): &(i64, i64)| {
+                    (*end_ms.min(&key.end_ms) - *start_ms.max(&session.start_ms)).max(0)
+                };
+                *together.entry(key.player).or_default() += times.iter().map(overlap).sum::<i64>();
+            }
+        }
+        together.retain(|player, ms| *player != current && *ms > 0);
+        let mut together: Vec<(PlayerKey, i64)> = together.into_iter().collect();
+        together.sort_unstable_by_key(|(player, ms)| (Reverse(*ms), *player));
+        together.truncate(most);
+        let companion = |(player, together_ms): (PlayerKey, i64)| {
+            let (name, display) = self.player_names(source, player)?;
+            Ok(Companion { player_key: player.0, name, display, together_ms })
+        };
+        together.into_iter().map(companion).collect()
     }
 
     /// The complete sessions on a server, in the order of an export.

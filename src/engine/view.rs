@@ -246,12 +246,14 @@ impl Engine {
         source: &dyn StateReader,
         player: PlayerKey,
     ) -> Result<Option<PlayerNameView>, ReadError> {
-        let record = self.global.player_record(source, player)?;
-        Ok(record.map(|record| PlayerNameView {
+        let Some(record) = self.global.player_record(source, player)? else { return Ok(None) };
+        let (_, last_seen_ms) = self.seen_times(source, player)?;
+        Ok(Some(PlayerNameView {
             player_key: player.0,
             game: self.global.games.name(record.game.0).to_owned(),
             name: record.name.to_string(),
             display: record.display.to_string(),
+            last_seen_ms,
         }))
     }
 

@@ -25,7 +25,7 @@ pub use self::servers::{
     ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersList, ServersNext, ServersPage, ServersRemove,
     ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
 };
-pub use self::sessions::{ExportSessions, PlayerSessions, ServersSessions};
+pub use self::sessions::{ExportSessions, PlayerCompanions, PlayerSessions, ServersSessions};
 pub use self::site::{Overview, Series, Status};
 use super::request::RequestInfo;
 
@@ -34,7 +34,7 @@ use super::request::RequestInfo;
 macro_rules! requests {
     ($pass:ident) => {
         $pass! {
-            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerForgotten, PlayerSearch, PlayerSessions,
+            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerCompanions, PlayerForgotten, PlayerSearch, PlayerSessions,
                 PlayerShow, Series, ServersBest, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;

@@ -9,13 +9,15 @@ use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
+use crate::model::PlayerKey;
 use crate::model::url::ServerUrl;
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{ExportedSession, SessionView};
+use crate::model::view::session::{Companion, ExportedSession, SessionView};
 
 kinds! {
     SessionView: "session", "Session";
     ExportedSession: "exported_session", "ExportedSession";
+    Companion: "companion", "Companion";
 }
 
 /// The newest sessions of a player, open ones first; of a name, those of its players in all games.
@@ -57,6 +59,26 @@ impl Read for ServersSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
         let most = self.count as usize;
         Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, self.last_s, most))??)
+    }
+}
+
+/// The players who were on the same servers during the newest sessions of a player, those who were together longest
+/// first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerCompanions {
+    /// The number of the player.
+    pub player_key: u32,
+    /// Most players.
+    pub count: u32,
+}
+
+request!(PlayerCompanions: "player.companions", Access::Read => Vec<Companion>, |request| checks::rows(request.count));
+
+impl Read for PlayerCompanions {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<Companion>, ApiError> {
+        let (player, most) = (PlayerKey(self.player_key), self.count as usize);
+        Ok(host.read(|view| view.engine.companions(view.reader, player, most))??)
     }
 }
 

@@ -181,7 +181,8 @@ impl Print for SessionView {
 impl Print for PlayerNameView {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
         let (name, game) = (sanitize(&self.name), sanitize(&self.game));
-        writeln!(printer.out, "#{}  {name}  ({game})", self.player_key)
+        let seen = self.last_seen_ms.map_or_else(String::new, |ms| format!(", last seen {} UTC", format_time(ms)));
+        writeln!(printer.out, "#{}  {name}  ({game}){seen}", self.player_key)
     }
 }
 

@@ -562,6 +562,9 @@ pub struct PlayerNameView {
     pub name: String,
     /// As a server sent it.
     pub display: String,
+    /// The last list with the player, Unix ms; `null`: it is not known.
+    #[serde(default)]
+    pub last_seen_ms: Option<i64>,
 }
 
 /// A player on one server in one week.

@@ -33,6 +33,19 @@ pub struct SessionView {
     pub open: bool,
 }
 
+/// A player who was on the same servers at the same time as another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Companion {
+    /// The number of the player.
+    pub player_key: u32,
+    /// The name, normalised.
+    pub name: String,
+    /// The name as last seen.
+    pub display: String,
+    /// Time together in the newest sessions of the other player, ms.
+    pub together_ms: i64,
+}
+
 /// A complete session as `clqd export --sessions` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExportedSession {

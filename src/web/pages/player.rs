@@ -50,6 +50,8 @@ pub(super) async fn page(
     }
     let sessions = requests::PlayerSessions { player: PlayerSelector::Key(player_key), count: sessions::OF_PLAYER_MAX };
     let sessions = if skip == 0 { context.ask(sessions).await? } else { Vec::new() };
+    let companions = requests::PlayerCompanions { player_key, count: sessions::COMPANIONS };
+    let companions = if skip == 0 { context.ask(companions).await? } else { Vec::new() };
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
@@ -77,6 +79,7 @@ pub(super) async fn page(
         @if skip == 0 {
             h2 { "Sessions" }
             (sessions::of_player(&sessions, player_key))
+            (sessions::companions(&companions))
         }
         (charts(&player))
         h2 #weeks { "Weeks" }

@@ -7,6 +7,7 @@ use axum::http::Uri;
 use maud::html;
 use serde::Deserialize;
 
+use super::format::time;
 use super::layout::{Page, PageResult};
 use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
@@ -55,7 +56,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         h2 { "Players" }
         ul .names {
             @for player in &players {
-                li { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::game(&player.game)) }
+                li {
+                    a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::game(&player.game))
+                    @if let Some(last_seen_ms) = player.last_seen_ms { small .soft { ", last seen " (time(last_seen_ms)) } }
+                }
             }
         }
         @if players.is_empty() { p { "None." } }
@@ -103,8 +107,8 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
 async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>, Problem> {
     let mut players = Vec::new();
     let name_of = |player: PlayerView| {
-        let PlayerView { player_key, game, name, display, .. } = player;
-        PlayerNameView { player_key, game, name, display }
+        let PlayerView { player_key, game, name, display, last_seen_ms, .. } = player;
+        PlayerNameView { player_key, game, name, display, last_seen_ms }
     };
     match context.ask(requests::Player { name: text.to_owned() }).await {
         Ok(named) => players.extend(named.into_iter().map(name_of)),

@@ -9,7 +9,7 @@ use super::format::{count, duration, short_time, signed, utc};
 use super::names;
 use super::server_table::{map_path, server_path};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
-use crate::model::view::session::SessionView;
+use crate::model::view::session::{Companion, SessionView};
 
 /// Sessions that the pages are computed from, at most: each takes some microseconds to read.
 pub(super) const OF_PLAYER_MAX: u32 = 1_000;
@@ -18,6 +18,9 @@ pub(super) const ON_SERVER_MAX: u32 = 2_000;
 /// Sessions in the list of a player, and players in the list of a server: at first, and when more are unfolded.
 const LISTED: usize = 10;
 const FOLDED_MAX: usize = 50;
+
+/// Players that are named as those who play with a player.
+pub(super) const COMPANIONS: u32 = 8;
 
 /// Days of the drawing of a player.
 const DAYS_MAX: usize = 14;
@@ -88,6 +91,22 @@ fn until(session: &SessionView) -> Markup {
         html! { strong { "now" } }
     } else {
         short_time(session.end_ms, "%m-%d %H:%M")
+    }
+}
+
+/// The players who were on the same servers at the same time.
+pub(super) fn companions(companions: &[Companion]) -> Markup {
+    html! {
+        @if !companions.is_empty() {
+            p {
+                "Plays with "
+                @for (n, Companion { player_key, name, display, together_ms }) in companions.iter().enumerate() {
+                    @if n > 0 { ", " }
+                    a href={ "/players/" (player_key) } { (names::player(display, name)) } " "
+                    small .soft { "(" (duration(*together_ms)) ")" }
+                }
+            }
+        }
     }
 }
 

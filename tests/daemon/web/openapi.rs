@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use clqd::api::requests;
 use serde_json::{Value, json};
 
 use super::http::{self, encoded, next_event, watch};
@@ -293,6 +294,7 @@ fn commands_print_what_the_description_of_requests_says() {
         ("servers.search", json!({ "text": "127", "count": 5 })),
         ("top", json!({ "server": server, "ranking": "elo", "week": "2025-W47", "count": 3 })),
         ("series", json!({})),
+        ("player.companions", json!({ "player_key": player["player_key"], "count": 5 })),
     ] {
         requests.program(&site.sandbox, request, &body);
     }
@@ -343,6 +345,7 @@ fn commands_print_what_the_description_of_requests_says() {
         "archive/verify",
         "clock/reset",
         "export/sessions",
+        "player/companions",
         "player/sessions",
         "reload",
         "servers/sessions",
@@ -358,7 +361,7 @@ fn commands_print_what_the_description_of_requests_says() {
 fn sessions_are_as_described() {
     let (site, fleet) = Site::with_fleet(5, 77);
     let mut api = Description::of(&site.address);
-    let mut requests = Requests::of(&site);
+    let mut described = Requests::of(&site);
     let of = |url: &str| format!("?server={}&limit=500", encoded(url));
     let urls = fleet.urls();
     let busiest = urls.iter().max_by_key(|url| {
@@ -375,16 +378,28 @@ fn sessions_are_as_described() {
     api.check("/sessions", "", 400);
     api.check("/sessions", "?player_key=999999999", 404);
     api.check("/sessions", "?server=quake3://192.0.2.1:1", 404);
-    requests.command(&site.sandbox, "servers.sessions", &["servers", "sessions", &url]);
-    requests.command(&site.sandbox, "player.sessions", &["player", "sessions", &format!("#{key}")]);
+    described.command(&site.sandbox, "servers.sessions", &["servers", "sessions", &url]);
+    described.command(&site.sandbox, "player.sessions", &["player", "sessions", &format!("#{key}")]);
+    let companions = json!({ "player_key": of_server[0]["player_key"], "count": 5 });
+    wait_until("somebody played at the same time", || {
+        let player_key = key.parse().expect("a number");
+        let asked = requests::PlayerCompanions { player_key, count: 5 };
+        !site.daemon.client().expect("a connection").lines(&asked).expect("an answer").is_empty()
+    });
+    described.program(&site.sandbox, "player.companions", &companions);
     let page = site.get(&format!("/players/{key}")).text().to_owned();
-    assert!(page.contains("playing now") && page.contains("First seen") && page.contains("The newest sessions"));
+    assert!(
+        page.contains("Plays with")
+            && page.contains("playing now")
+            && page.contains("First seen")
+            && page.contains("The newest sessions")
+    );
     let page = site.get(&format!("/servers/{}", encoded(&url))).text().to_owned();
     assert!(page.contains("Players of the last 24 hours") && page.contains(&format!("/players/{key}\"")), "{page}");
 
     // All presences end.
     site.sandbox.ok(["servers", "remove", &url]);
-    requests.command(&site.sandbox, "export.sessions", &["export", "--sessions"]);
+    described.command(&site.sandbox, "export.sessions", &["export", "--sessions"]);
     let exported = |export: String| -> Vec<Value> {
         rows(&export).into_iter().filter(|session| session["server"] == *url).collect()
     };
@@ -396,7 +411,7 @@ fn sessions_are_as_described() {
             same["end"].as_i64() >= session["end_ms"].as_i64() && same["seen"].as_i64() >= session["seen"].as_i64()
         );
     }
-    assert!(requests.faults.is_empty(), "{:#?}", requests.faults);
+    assert!(described.faults.is_empty(), "{:#?}", described.faults);
     site.daemon.kill();
     assert_eq!(exported(site.sandbox.export_sessions(&site.sandbox.state())), complete);
 }
