@@ -200,7 +200,7 @@ pub fn map_rows_prefix(week: WeekKey, server: Option<ServerKey>) -> Vec<u8> {
 
 /// The end of a session within its day, the latest first.
 fn end_code(key: &SessionKey) -> u32 {
-    !(key.end_ms.rem_euclid(DAY_MS) as u32)
+    !u32::try_from(key.end_ms.rem_euclid(DAY_MS)).expect("a day has fewer than 2^32 ms")
 }
 
 pub fn session(key: &SessionKey) -> Vec<u8> {

@@ -4,6 +4,7 @@
 //! time. Sessions that end later than the present time are not exported.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde_json::{Value, json};
 
@@ -69,11 +70,9 @@ impl Sessions {
     pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {
         for ((server, _), mut session) in self.open.extract_if(|(_, of), _| of == from).collect::<Vec<_>>() {
             session.player = into.clone();
-            let key = (server, into.clone());
-            if self.open.contains_key(&key) {
-                self.complete.push(session);
-            } else {
-                self.open.insert(key, session);
+            match self.open.entry((server, into.clone())) {
+                Entry::Occupied(_) => self.complete.push(session),
+                Entry::Vacant(place) => _ = place.insert(session),
             }
         }
         self.complete.iter_mut().filter(|it| it.player == *from).for_each(|it| it.player = into.clone());
