@@ -21,15 +21,16 @@ use crate::state::State;
 ///
 /// A running daemon sends the rows while it works: those of one server are of one moment.
 #[derive(Clone, Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["week", "sessions"])))]
 pub struct ExportArgs {
     /// Read this state directory, such as a backup, instead of that of the daemon
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// ISO label of the week, such as 2026-W47
-    #[arg(long, value_name = "LABEL", value_parser = parse_week, required_unless_present = "sessions")]
+    #[arg(long, value_name = "LABEL", value_parser = parse_week)]
     pub week: Option<String>,
     /// Complete sessions that are kept, instead of the rows of a week
-    #[arg(long, conflicts_with = "week")]
+    #[arg(long)]
     pub sessions: bool,
 }
 

@@ -3,8 +3,12 @@
 //! the start, and new ones every few seconds. Another task reads the names of servers from a view,
 //! and again when one of them has changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use rustc_hash::FxBuildHasher;
 
 use super::views::Views;
 use crate::model::{PlayerKey, ServerKey};
@@ -77,13 +81,13 @@ impl NameSearch {
 
     /// Reads the names of all players, and then those of new ones, until the daemon stops.
     pub async fn run(self: Arc<NameSearch>, views: Arc<Views>) {
-        let mut indexed_until = None;
+        let mut indexed = Indexed::default();
         loop {
             let Ok(reader) = views.current().map(|view| view.reader().clone()) else { return };
-            let search = self.clone();
-            let updated = tokio::task::spawn_blocking(move || search.update(&reader, indexed_until)).await;
+            let (search, before) = (self.clone(), indexed.clone());
+            let updated = tokio::task::spawn_blocking(move || search.update(&reader, before)).await;
             match updated {
-                Ok(Ok(until)) => indexed_until = Some(until),
+                Ok(Ok(now)) => indexed = now,
                 Ok(Err(error)) => tracing::warn!(%error, "names of players cannot be read for searches"),
                 Err(_) => return,
             }
@@ -91,24 +95,46 @@ impl NameSearch {
         }
     }
 
-    /// Reads names that are not in the index yet; `indexed_until` is the first player without one.
-    /// Returns the first player that does not exist yet.
-    fn update(&self, reader: &Reader, indexed_until: Option<PlayerKey>) -> Result<PlayerKey, StoreError> {
-        let next = reader.next_player()?;
-        if indexed_until == Some(next) {
-            return Ok(next);
+    /// Reads names that are not in the index yet, and again those of players with whom others were merged since.
+    fn update(&self, reader: &Reader, before: Indexed) -> Result<Indexed, StoreError> {
+        let (until, removed) = reader.player_counts()?;
+        if (before.until, before.removed) == (until, removed) {
+            return Ok(before);
         }
-        let newest = NameIndex::number_of(next.0.saturating_sub(1));
-        let oldest_missing = indexed_until.map_or(0, |player| NameIndex::number_of(player.0));
+        let aliases = if before.removed == removed { before.aliases.clone() } else { alias_digests(reader)? };
+        let missing = NameIndex::number_of(before.until.0)..=NameIndex::number_of(until.0.saturating_sub(1));
+        let all = aliases.keys().chain(before.aliases.keys());
+        let changed = all.filter(|number| aliases.get(number) != before.aliases.get(number)).copied();
+        let numbers: BTreeSet<u32> = missing.chain(changed).collect();
         let bytes_max = self.bytes_max - self.bytes_max / SERVERS_SHARE;
         // The newest first: older ones are read only while there is memory.
-        for number in (oldest_missing..=newest).rev() {
+        for number in numbers.into_iter().rev() {
             let chunk = players_of(reader, number)?;
             let mut index = self.players.lock().expect("index lock poisoned");
             if !index.put_within(bytes_max, number, chunk) {
                 break;
             }
         }
-        Ok(next)
+        Ok(Indexed { until, removed, aliases })
     }
+}
+
+/// What the index of players has.
+#[derive(Clone, Debug, Default)]
+struct Indexed {
+    /// The first player without names in it.
+    until: PlayerKey,
+    /// Players that were merged or forgotten before.
+    removed: u32,
+    /// A digest of the names of merged players in each chunk that has some.
+    aliases: BTreeMap<u32, u64>,
+}
+
+fn alias_digests(reader: &Reader) -> Result<BTreeMap<u32, u64>, StoreError> {
+    let mut digests: BTreeMap<u32, u64> = BTreeMap::new();
+    reader.each_alias(0..u32::MAX, &mut |player, alias| {
+        let digest = digests.entry(NameIndex::number_of(player.0)).or_default();
+        *digest = FxBuildHasher.hash_one((*digest, player, alias));
+    })?;
+    Ok(digests)
 }

@@ -249,10 +249,12 @@ impl Search {
             let rarest = wanted.needles.iter().max_by_key(|needle| needle.len()).expect("has words");
             chunk.each_with(rarest, |key, name| found.extend(wanted.matches(name).map(|how| (key, how))));
         }
-        found.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        // The best match of each key.
+        found.sort_by_key(|(key, how)| (std::cmp::Reverse(*key), *how));
+        found.dedup_by_key(|(key, _)| *key);
         for (key, how) in found {
             let keys = &mut self.found[how as usize];
-            if keys.len() < self.count && keys.last() != Some(&key) {
+            if keys.len() < self.count {
                 keys.push(key);
             }
         }
@@ -293,7 +295,7 @@ pub fn servers_of(names: &[ServerName]) -> Chunk {
 /// As [`NameIndex::find`], in the names of all players of a store.
 pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<PlayerKey>, StoreError> {
     let mut search = Search::new(text, count);
-    let newest = NameIndex::number_of(reader.next_player()?.0.saturating_sub(1));
+    let newest = NameIndex::number_of(reader.player_counts()?.0.0.saturating_sub(1));
     for number in (0..=newest).rev() {
         search.look_at(&players_of(reader, number)?);
         if search.is_complete() {
@@ -352,6 +354,13 @@ mod tests {
         check(&index, "", &[]);
         check(&index, "rvis", &[]);
         check(&index, "r\0v", &[]);
+    }
+
+    #[test]
+    fn a_player_with_several_names_is_found_once_by_the_best_one() {
+        let index = index(&[(1, "the Visor"), (1, "Visor"), (2, "Visors"), (3, "a visor"), (3, "klesk")]);
+        check(&index, "visor", &[1, 2, 3]);
+        check(&index, "klesk", &[3]);
     }
 
     #[test]

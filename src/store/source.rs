@@ -1,5 +1,6 @@
 //! Reads committed state: implements [`StateReader`], [`StoreReader`] and [`WindowReader`].
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use super::error::StoreError;
@@ -251,17 +252,32 @@ impl Reader {
 }
 
 impl Reader {
-    /// The key of the next new player.
-    pub fn next_player(&self) -> Result<PlayerKey, StoreError> {
+    /// The key of the next new player, and the number of removed players.
+    pub fn player_counts(&self) -> Result<(PlayerKey, u32), StoreError> {
         let meta: Option<Meta> = self.tree.get(&keys::meta())?;
-        Ok(PlayerKey(meta.map_or(1, |meta| meta.next_player.max(1))))
+        Ok(meta.map_or((PlayerKey(1), 0), |meta| (PlayerKey(meta.next_player.max(1)), meta.players_removed)))
     }
 
-    /// The names of players whose keys are in a range, in order of key.
+    /// The names of players whose keys are in a range, those of merged players too, in order of key.
     pub fn each_name(&self, players: Range<u32>, each: &mut dyn FnMut(PlayerKey, &str)) -> Result<(), StoreError> {
+        let mut aliases: BTreeMap<PlayerKey, Vec<String>> = BTreeMap::new();
+        self.each_alias(players.clone(), &mut |player, alias| {
+            aliases.entry(player).or_default().push(alias.to_owned());
+        })?;
         let key = |player| keys::number_key(keys::PLAYER, player);
         self.tree.for_each(key(players.start)..key(players.end), |key, (_, name): (GameKey, Name)| {
-            each(PlayerKey(keys::read_u32(key, key.len() - 4)), &name);
+            let player = PlayerKey(keys::read_u32(key, key.len() - 4));
+            each(player, &name);
+            aliases.get(&player).into_iter().flatten().for_each(|alias| each(player, alias));
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The names of players that were merged into players whose keys are in a range, in order of key.
+    pub fn each_alias(&self, players: Range<u32>, each: &mut dyn FnMut(PlayerKey, &str)) -> Result<(), StoreError> {
+        let key = |player| keys::number_key(keys::ALIAS, player);
+        self.tree.for_each(key(players.start)..key(players.end), |key, (): ()| {
+            each(PlayerKey(keys::read_u32(key, 1)), &String::from_utf8_lossy(&key[5..]));
             ControlFlow::Continue(())
         })
     }

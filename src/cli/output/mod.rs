@@ -170,7 +170,7 @@ impl Print for SessionView {
             duration(self.end_ms.saturating_sub(self.start_ms).max(0) as u64),
             sanitize(&self.name),
             self.points.map_or_else(|| "-".to_owned(), points),
-            sanitize(if self.hostname.is_empty() { &self.server } else { &self.hostname }),
+            if self.hostname.is_empty() { sanitize(&self.server) } else { sanitize_name(&self.hostname, &self.server) },
             sanitize(&self.map),
         ];
         let table = printer.list.get_or_insert_with(|| Table::new(&columns).with_optional(&["map", "points"]));

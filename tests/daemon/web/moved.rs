@@ -2,6 +2,7 @@
 
 use super::Site;
 use super::http::encoded;
+use crate::sandbox::wait_until;
 
 const SERVER: &str = "source://127.0.1.0:27960";
 
@@ -36,12 +37,23 @@ fn addresses_of_merged_players_lead_to_their_target() {
         assert_eq!(around(from)["rows"], around(into)["rows"]);
         assert!(around(into)["rows"].as_array().is_some_and(|rows| !rows.is_empty()));
     };
+    let [_, name, oldest] = [0, 1, 2].map(|n| top["rows"][n]["name"].as_str().expect("a name").to_owned());
+    let finds = |name: &str, want: u64| {
+        wait_until("the name finds the player", || {
+            let found = site.get(&format!("/api/v1/search?text={}", encoded(name))).json();
+            let players = found["players"].as_array().expect("players");
+            players.iter().filter(|player| player["player_key"] == want).count() == 1
+        });
+    };
     merge(third, second);
     check(third, second);
+    finds(&oldest, second);
     // Merged again.
     merge(second, first);
     check(third, first);
     check(second, first);
+    finds(&oldest, first);
+    finds(&name, first);
     // A forgotten player leads nowhere.
     let game = game.as_str().expect("a game");
     site.sandbox.ok(["player", "forget", &format!("#{first}"), "--game", game, "--yes"]);
