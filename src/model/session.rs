@@ -42,8 +42,8 @@ pub struct SessionKey {
     pub end_ms: i64,
     pub server: ServerKey,
     pub player: PlayerKey,
-    /// The player as whom the session ended, before merges: two merged players may have been in the same
-    /// last list.
+    /// The player's key when the session ended, before merges. It tells apart sessions of two merged players
+    /// that ended with the same list.
     pub origin: PlayerKey,
     /// Of its day.
     pub generation: u8,
