@@ -19,7 +19,7 @@ use crate::model::calendar::Calendar;
 use crate::rank::screen::SpectatorPoints;
 use crate::rank::{RULES_NUMBER, RULES_NUMBER_MIN};
 use crate::scan;
-use crate::web::{PublicUrl, TokenHash};
+use crate::web::{PublicUrl, SiteLink, TokenHash, identity};
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +147,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "Captures: the datagrams of some scans. They show later what an odd server has sent. `clqd query --replay FILE` decodes them. They contain names of players.",
     ),
     ("web", "The HTTP server: a website, an API and metrics. docs/web.md describes it."),
+    ("site", "Whose website it is."),
 ];
 
 /// All keys, in the order of `config/clqd.toml`.
@@ -341,6 +342,16 @@ pub const KEYS: &[KeySpec] = &[
         .described(r#""""#, "PEM file with the certificate of the port, followed by those of its issuers. With it the port speaks https only. A reload reads the file again. Empty: http."),
     key("web", "tls_key", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "PEM file with the private key of the certificate."),
+    key("site", "title", ValueType::Text(site_title), Restart)
+        .described(r#""Game statistics""#, "The name of the website: above every page, in its title and in feeds. At most 60 characters."),
+    key("site", "description", ValueType::Text(site_description), Restart)
+        .described(r#""Players online, rankings and statistics of game servers.""#, "What the site is, in a sentence: search engines and links in chats show it. At most 300 characters."),
+    key("site", "accent", ValueType::Text(colour), Restart)
+        .described(r#""""#, r##"Colour of the edge above every page, such as "#b3121d". Text keeps its colours, so that it stays readable. Empty: blue."##),
+    key("site", "logo", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "SVG or PNG file of at most 64 KiB: the logo beside the title, 32 pixels high, and the icon of the site. It is read at the start. Empty: the title alone, and an icon of clqd."),
+    key("site", "links", ValueType::Texts(site_link), Restart)
+        .described("[]", r#"Links at the end of every page, each a name and a URL, such as "Imprint https://example.org/imprint": imprint, privacy, forum, Discord."#),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
@@ -459,6 +470,34 @@ fn permission(text: &str) -> Result<(), String> {
 /// Empty, or scheme and host.
 fn public_url(text: &str) -> Result<(), String> {
     if text.is_empty() { Ok(()) } else { text.parse::<PublicUrl>().map(|_| ()).map_err(|error| error.to_string()) }
+}
+
+fn site_title(text: &str) -> Result<(), String> {
+    not_empty(text)?;
+    site_text(text, identity::TITLE_CHARS_MAX)
+}
+
+fn site_description(text: &str) -> Result<(), String> {
+    site_text(text, identity::DESCRIPTION_CHARS_MAX)
+}
+
+fn site_text(text: &str, chars_max: usize) -> Result<(), String> {
+    let chars = text.chars().count();
+    if chars > chars_max || text.contains(char::is_control) {
+        return Err(format!("has {chars} characters; at most {chars_max}, without control characters"));
+    }
+    Ok(())
+}
+
+fn colour(text: &str) -> Result<(), String> {
+    if text.is_empty() || identity::is_colour(text) {
+        return Ok(());
+    }
+    Err(format!("{text:?} is not a colour such as \"#b3121d\""))
+}
+
+fn site_link(text: &str) -> Result<(), String> {
+    SiteLink::parse(text).map(|_| ())
 }
 
 /// Weeks always exist, and `store.keep_weeks` sets how many are kept.

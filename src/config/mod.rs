@@ -67,6 +67,7 @@ pub struct Config {
     pub sessions: SessionsConfig,
     pub capture: CaptureConfig,
     pub web: WebConfig,
+    pub site: SiteConfig,
     /// Scheduled imports; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub import: Vec<ImportConfig>,
@@ -317,6 +318,20 @@ pub struct WebConfig {
     /// The shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub token: Vec<TokenConfig>,
+}
+
+/// Whose site it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteConfig {
+    pub title: String,
+    pub description: String,
+    /// `#rrggbb`, or empty.
+    pub accent: String,
+    /// Empty: the title only.
+    pub logo: PathBuf,
+    /// Each a name and a URL.
+    pub links: Vec<String>,
 }
 
 /// Who may send requests of admins over the port: a `[[web.token]]` section.

@@ -1,8 +1,8 @@
 //! Converts the configuration to the settings of each module.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Config, PASSWORD_CREDENTIAL, StoreConfig, TokenConfig, WebConfig};
+use super::{Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, WebConfig};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
@@ -17,7 +17,7 @@ use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
 use crate::schedule::Intervals;
 use crate::store::DatabaseSettings;
-use crate::web::{TlsFiles, Token, TokenHash, WebSettings};
+use crate::web::{Identity, SiteLink, TlsFiles, Token, TokenHash, WebSettings};
 
 /// Why the configured windows are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +203,25 @@ impl Config {
             // Validated by the config check, too.
             proxies: self.web.proxies.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
             public_url: self.web.public_url.parse().ok(),
+            identity: self.identity(),
         }
+    }
+
+    fn identity(&self) -> Identity {
+        let SiteConfig { title, description, accent, links, .. } = &self.site;
+        Identity {
+            title: title.clone(),
+            description: description.clone(),
+            accent: (!accent.is_empty()).then(|| accent.clone()),
+            // Validated by the config check.
+            links: links.iter().filter_map(|link| SiteLink::parse(link).ok()).collect(),
+            logo: None,
+        }
+    }
+
+    /// The file of the logo of the site.
+    pub fn logo(&self) -> Option<&Path> {
+        (!self.site.logo.as_os_str().is_empty()).then_some(&self.site.logo)
     }
 
     /// The certificate of the port; `None`: it has no TLS.

@@ -195,6 +195,8 @@ impl Daemon {
         };
         let web_address = port.as_ref().map(web::WebPort::address);
         settings.listen = web_address;
+        let logo = config.logo().map(web::Logo::load).transpose();
+        settings.identity.logo = logo.context("cannot use the logo (setting site.logo)")?;
         let site = Arc::new(Site::new(&settings, WebLimits::default()));
         apply_web_settings(&site, &config)?;
         let web = port.map(|port| site.serve(port));

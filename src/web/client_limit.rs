@@ -66,6 +66,7 @@ mod tests {
             client_burst_requests: 3,
             proxies: Vec::new(),
             public_url: None,
+            identity: crate::web::Identity::default(),
         };
         let limits = ClientLimits::new(&settings);
         let [a, b] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));

@@ -19,7 +19,7 @@ use super::live_streams::{LiveFeeds, LiveStreams};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
 use super::tokens::{Token, Tokens};
-use super::{Backend, PublicUrl, WebLimits, WebSettings};
+use super::{Backend, Identity, PublicUrl, WebLimits, WebSettings};
 use crate::api::{Read, Status, json, requests};
 
 pub(super) struct WebContext {
@@ -37,6 +37,7 @@ pub(super) struct WebContext {
     pub banner_renders: Arc<Semaphore>,
     /// The start of links on other sites to this one.
     pub public_url: PublicUrl,
+    pub identity: Identity,
     pub limits: WebLimits,
     pub proxies: Proxies,
     pub clients: ClientLimits,
@@ -65,6 +66,7 @@ impl WebContext {
             live_feeds: LiveFeeds::default(),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
             public_url: settings.public_url.clone().unwrap_or_else(of_listener),
+            identity: settings.identity.clone(),
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),

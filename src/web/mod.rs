@@ -11,6 +11,7 @@
 //!   [`tls`].
 //! - [`router`]: the routes, and the checks that every request passes.
 //! - [`context`]: what all requests share; sends requests to the [`Backend`].
+//! - [`identity`]: whose site it is.
 //! - [`client_address`]: the client of a request; [`client_limit`]: the request rate of each client;
 //!   [`live_streams`]: the streams of each client.
 //! - [`health`], [`metrics`]: for operators.
@@ -30,6 +31,7 @@ mod connections;
 mod context;
 mod door;
 mod health;
+pub mod identity;
 pub mod limits;
 mod listener;
 mod live_streams;
@@ -54,6 +56,7 @@ use tokio::sync::oneshot;
 
 pub use self::admin::{AdminSocket, Disconnected, LineSender, Lines, SocketError};
 pub use self::connections::ConnectionCounters;
+pub use self::identity::{Identity, Logo, LogoError, SiteLink};
 pub use self::limits::WebLimits;
 pub use self::listener::{Server, Site, WebError, WebPort};
 pub use self::public_url::{BadPublicUrl, PublicUrl};
@@ -76,6 +79,8 @@ pub struct WebSettings {
     pub proxies: Vec<IpCidr>,
     /// The address of the site for its visitors; `None`: that of `listen`.
     pub public_url: Option<PublicUrl>,
+    /// The logo is read later.
+    pub identity: Identity,
 }
 
 /// What computes the answer to a read.

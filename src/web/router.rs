@@ -37,8 +37,9 @@ const UNLIMITED_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 /// The routes of visitors and of admins, who are those with a [`Caller`].
 pub(super) fn router(context: Arc<WebContext>) -> Router {
     let cached = Router::new()
-        .merge(pages::routes())
-        .merge(banners::routes())
+        .merge(
+            pages::routes().merge(banners::routes()).layer(from_fn_with_state(context.clone(), pages::layout::framed)),
+        )
         .nest("/api/v1", v1::cached_routes())
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(context.clone(), answer_cache::middleware::cached));
@@ -54,17 +55,17 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
         .with_state(context)
 }
 
-async fn not_found(method: Method, uri: Uri) -> Response {
+async fn not_found(State(context): State<Arc<WebContext>>, method: Method, uri: Uri) -> Response {
     if method == Method::POST {
         return admin::unknown_request(uri.path()).into_response();
     }
-    error_response(uri.path(), Problem::not_found(format!("there is no {}", uri.path())))
+    error_response(&context, uri.path(), Problem::not_found(format!("there is no {}", uri.path())))
 }
 
 /// An error for people is a page.
-fn error_response(path: &str, problem: Problem) -> Response {
+fn error_response(context: &WebContext, path: &str, problem: Problem) -> Response {
     let is_for_programs = path.starts_with("/api/") || FOR_PROGRAMS.contains(&path);
-    if is_for_programs { problem.into_response() } else { pages::layout::error_page(problem) }
+    if is_for_programs { problem.into_response() } else { pages::layout::error_page(context, problem) }
 }
 
 /// Refuses requests without a route, counts the request, and adds the headers that all answers
@@ -93,7 +94,7 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     let mut response = if is_preflight(&request) {
         preflight_response()
     } else if let Some(problem) = problem {
-        error_response(request.uri().path(), problem)
+        error_response(&context, request.uri().path(), problem)
     } else if let Some(path) = without_trailing_slash(request.uri()) {
         moved_to(&path)
     } else {

@@ -69,14 +69,11 @@ struct Graph {
     left: u32,
     top: u32,
     height: u32,
+    /// Pixels between two points.
+    step: u32,
     /// The lines that end before the graph begin at this baseline.
     first_line: f32,
 }
-
-/// Pixels between two points of the graph.
-const GRAPH_STEP: u32 = 2;
-
-const GRAPH_WIDTH: u32 = GRAPH_STEP * SPARKLINE_POINTS;
 
 fn layout(size: Size) -> Layout {
     match size {
@@ -86,7 +83,7 @@ fn layout(size: Size) -> Layout {
             name: (19.0, 15.0),
             origin: Some((36.0, 11.0)),
             facts: (&[52.0], 12.0),
-            graph: Some(Graph { left: 358, top: 8, height: 34, first_line: 0.0 }),
+            graph: Some(Graph { left: 358, top: 8, height: 34, step: 2, first_line: 0.0 }),
         },
         Size::Box => Layout {
             left: 10.0,
@@ -94,11 +91,19 @@ fn layout(size: Size) -> Layout {
             name: (22.0, 16.0),
             origin: Some((39.0, 11.0)),
             facts: (&[58.0, 74.0, 90.0], 12.0),
-            graph: Some(Graph { left: 240, top: 46, height: 32, first_line: 50.0 }),
+            graph: Some(Graph { left: 240, top: 46, height: 32, step: 2, first_line: 50.0 }),
         },
         Size::Small => {
             Layout { left: 6.0, right: 155.0, name: (16.0, 12.0), origin: None, facts: (&[32.0], 11.0), graph: None }
         }
+        Size::Card => Layout {
+            left: 70.0,
+            right: 1_130.0,
+            name: (170.0, 68.0),
+            origin: Some((236.0, 34.0)),
+            facts: (&[370.0, 432.0, 494.0], 42.0),
+            graph: Some(Graph { left: 730, top: 330, height: 180, step: 8, first_line: 340.0 }),
+        },
     }
 }
 
@@ -195,14 +200,17 @@ fn fact_line(facts: &[String], font_size: f32, width_max: f32) -> Vec<(f32, Fitt
 }
 
 fn players_graph(graph: &Graph, players: &[Option<f64>]) -> Markup {
-    let Graph { left, top, height, .. } = *graph;
-    let path = sparkline_path(players, GRAPH_STEP, height);
-    let label = fit("players, 25 hours", 9.0, GRAPH_WIDTH as f32);
+    let Graph { left, top, height, step, .. } = *graph;
+    let width = step * SPARKLINE_POINTS;
+    // As large as the graph.
+    let zoom = step as f32 / 2.0;
+    let path = sparkline_path(players, step, height);
+    let label = fit("players, 25 hours", 9.0 * zoom, width as f32);
     html! {
         g transform={ "translate(" (left) " " (top) ")" } {
-            path d={ "M0 " (height) "H" (GRAPH_WIDTH) } stroke=(BORDER) {}
-            path d=(path) fill="none" stroke=(LINE) stroke-width="1.5" {}
-            (line(&label, 0.0, height as f32 + 11.0, 9.0, SOFT))
+            path d={ "M0 " (height) "H" (width) } stroke=(BORDER) {}
+            path d=(path) fill="none" stroke=(LINE) stroke-width=(1.5 * zoom) {}
+            (line(&label, 0.0, height as f32 + 11.0 * zoom, 9.0 * zoom, SOFT))
         }
     }
 }

@@ -11,16 +11,22 @@ pub(in crate::web) enum Size {
     Box,
     /// The smallest in which a name and a map are readable.
     Small,
+    /// The picture of a link in a chat or a social network.
+    Card,
 }
 
 impl Size {
-    pub const ALL: [Size; 3] = [Size::Wide, Size::Box, Size::Small];
+    pub const ALL: [Size; 4] = [Size::Wide, Size::Box, Size::Small, Size::Card];
+
+    /// The sizes for forums and websites.
+    pub const EMBEDDED: [Size; 3] = [Size::Wide, Size::Box, Size::Small];
 
     pub fn name(self) -> &'static str {
         match self {
             Size::Wide => "wide",
             Size::Box => "box",
             Size::Small => "small",
+            Size::Card => "card",
         }
     }
 
@@ -30,6 +36,7 @@ impl Size {
             Size::Wide => (468, 60),
             Size::Box => (350, 100),
             Size::Small => (160, 40),
+            Size::Card => (1200, 630),
         }
     }
 
@@ -91,6 +98,6 @@ mod tests {
         for size in Size::ALL {
             assert_eq!(Size::parse(size.name()), Ok(size));
         }
-        assert!(Size::parse("1000x1000").is_err_and(|problem| problem.detail.ends_with("wide, box, small")));
+        assert!(Size::parse("1000x1000").is_err_and(|problem| problem.detail.ends_with("wide, box, small, card")));
     }
 }

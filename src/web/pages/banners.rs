@@ -11,9 +11,9 @@ pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
     html! {
         h2 { "Banners" }
         p .soft { "Embed codes for forums and websites. Most forums accept BBCode; some need only the address of the image, which ends in .png." }
-        @for size in BannerSize::ALL {
+        @for size in BannerSize::EMBEDDED {
             // Browsers do not load the image of a closed section.
-            details open[size == BannerSize::ALL[0]] {
+            details open[size == BannerSize::EMBEDDED[0]] {
                 @let (width, height) = size.pixels();
                 summary { (title(size)) ", " (width) " x " (height) " pixels" }
                 p { img src=(banner_path(page, size, BannerFormat::Svg)) alt=(alt) width=(width) height=(height) loading="lazy"; }
@@ -29,6 +29,7 @@ fn title(size: BannerSize) -> &'static str {
         BannerSize::Wide => "Wide",
         BannerSize::Box => "Box",
         BannerSize::Small => "Small",
+        BannerSize::Card => "Card",
     }
 }
 

@@ -7,10 +7,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::chart::rounded;
-use super::format::{count, ranking as ranking_name, score, time};
-use super::names;
+use super::format::{count, days, ranking as ranking_name, ranking_meaning, score};
+use super::{names, overview};
 use crate::api::requests;
 use crate::model::Ranking;
+use crate::model::calendar::DAY_MS;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::view::board::{
@@ -50,6 +51,8 @@ pub(super) struct Section {
     /// What the section shows if the visitor has chosen a window or a ranking, such as
     /// `ELO in 2025-W47`.
     choice: Option<String>,
+    /// The query of the address of what was chosen.
+    pub query: Option<String>,
     pub markup: Markup,
 }
 
@@ -115,7 +118,8 @@ pub(super) async fn section(
 ) -> Result<Section, Problem> {
     let all_windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     let window = parameters.window.as_deref().filter(|window| !window.is_empty());
-    let place = Place { scope, path, all_windows: &all_windows, window, week_coverage };
+    let now_ms = overview(context).await?.now_ms;
+    let place = Place { scope, path, all_windows: &all_windows, now_ms, window, week_coverage };
     match parameters.ranking.as_deref().filter(|name| !name.is_empty()) {
         None => all_rankings(context, &place).await,
         Some(name) => one_ranking(context, &place, query::ranking(name)?, parameters).await,
@@ -127,6 +131,7 @@ struct Place<'p> {
     scope: &'p Scope,
     path: &'p str,
     all_windows: &'p [WindowSummary],
+    now_ms: i64,
     /// The label that was asked for.
     window: Option<&'p str>,
     week_coverage: Option<f64>,
@@ -134,11 +139,11 @@ struct Place<'p> {
 
 /// The first positions of every ranking.
 async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section, Problem> {
-    let &Place { scope, path, all_windows, window, week_coverage } = place;
+    let &Place { scope, path, all_windows, window, week_coverage, .. } = place;
     let selector =
         |window: Option<&str>| BoardsSelector { scope: scope.clone(), window: window.map(str::to_owned), at_ms: None };
     let parts = parts(context, selector(window), BoardQuery::Top { count: TOP_ENTRIES }).await?;
-    let before = parts.first().and_then(|board| window_before(all_windows, &board.head.window));
+    let before = parts.first().and_then(|board| place.window_before(&board.head.window));
     let players: Vec<PlayerSelector> = parts.iter().flat_map(BoardPart::players).collect();
     let previous = match before.filter(|_| !players.is_empty()) {
         Some(before) => kept(self::parts(context, selector(Some(before)), BoardQuery::Positions { players }).await)?,
@@ -152,15 +157,18 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
         div .grid {
             @for (board, previous) in &boards {
                 @let (title, unit) = ranking_name(board.head.ranking);
+                @let link = format!("{path}?window={}&ranking={}#boards", names::value(&shown), board.head.ranking.name());
                 section {
-                    h3 { a href={ (path) "?window=" (shown) "&ranking=" (board.head.ranking.name()) "#boards" } { (title) } span .soft { ", " (unit) } }
+                    h3 { a href=(link) { (title) } span .soft { ", " (unit) } }
+                    p .soft { (ranking_meaning(board.head.ranking).0) }
                     (board.table(previous))
-                    p .soft { (players_text(board.head.size)) }
+                    @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { "All " (players_text(board.head.size)) } } }
                 }
             }
         }
     };
-    Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), markup })
+    let query = window.map(|_| format!("window={}", names::value(&shown)));
+    Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), query, markup })
 }
 
 /// A page of the board of one ranking.
@@ -170,7 +178,7 @@ async fn one_ranking(
     ranking: Ranking,
     parameters: &BoardParameters,
 ) -> Result<Section, Problem> {
-    let &Place { scope, path, all_windows, window, week_coverage } = place;
+    let &Place { scope, path, all_windows, window, week_coverage, .. } = place;
     let start = parameters.start.map_or(1, Number::to);
     let player = parameters.player.as_deref().map(str::trim).filter(|player| !player.is_empty());
     let mut not_found = None;
@@ -197,12 +205,14 @@ async fn one_ranking(
         }
     };
     board.entries.truncate(PAGE_ENTRIES as usize);
-    let previous = previous(context, scope, all_windows, &board).await?;
+    let previous = previous(context, place, &board).await?;
     let (title, unit) = ranking_name(ranking);
     let shown = &board.head.window.window;
-    let link = |start: u64| format!("{path}?window={shown}&ranking={}&start={start}#boards", ranking.name());
+    let query = format!("window={}&ranking={}", names::value(shown), ranking.name());
+    let link = |start: u64| format!("{path}?{query}&start={start}#boards");
     let first = board.entries.first().map_or(1, |entry| entry.at.position);
     let last = board.entries.last().map_or(0, |entry| entry.at.position);
+    let last_page = board.head.size.saturating_sub(1) / u64::from(PAGE_ENTRIES) * u64::from(PAGE_ENTRIES) + 1;
     let markup = html! {
         (heading(&board.head, all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
@@ -222,14 +232,24 @@ async fn one_ranking(
             button { "Find" }
         }
         @if let Some(why) = &not_found { p role="status" { "Not found: " (why) } }
-        h3 { (title) span .soft { ", " (unit) ". " (players_text(board.head.size)) } }
+        h3 { (title) span .soft { ", " (unit) } }
+        p .soft { (ranking_meaning(ranking).0) " " (ranking_meaning(ranking).1) }
         (board.table(&previous))
-        p {
-            @if first > 1 { a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better positions" } " " }
-            @if last < board.head.size && last > 0 { a href=(link(last + 1)) rel="next" { "Further positions" } }
+        @if board.head.size > u64::from(PAGE_ENTRIES) {
+            nav .pages aria-label="Pages of the board" {
+                @if first > 1 {
+                    a href=(link(1)) { "First" }
+                    a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better" }
+                }
+                span { (count(first)) " to " (count(last)) " of " (players_text(board.head.size)) }
+                @if last < board.head.size {
+                    a href=(link(last + 1)) rel="next" { "Further" }
+                    a href=(link(last_page)) { "Last" }
+                }
+            }
         }
     };
-    Ok(Section { choice: Some(format!("{title} in {shown}")), markup })
+    Ok(Section { choice: Some(format!("{title} in {shown}")), query: Some(query), markup })
 }
 
 /// Title of the section: the window, whether it is final, and a choice of others.
@@ -244,12 +264,8 @@ fn heading(
     let is_week = all.iter().any(|other| other.window.window == window.window && other.kind == "week");
     let coverage = week_coverage.filter(|_| is_week && !window.closed);
     html! {
-        h2 #boards { "Rankings of " (window.window) }
+        h2 #boards { "Rankings of " (window_text(window)) }
         p .soft {
-            @match (window.start_ms, window.end_ms) {
-                (Some(start_ms), Some(end_ms)) => { (time(start_ms)) " to " (time(end_ms)) ". " },
-                _ => {},
-            }
             @if window.closed { "Closed: final." } @else { "Running: provisional. " }
             @if let Some(share) = coverage { (self::coverage(share)) }
         }
@@ -258,7 +274,7 @@ fn heading(
                 label for="board-window" { "Window" }
                 select #board-window name="window" {
                     @for other in all.iter().filter(|other| other.phase != WindowPhase::Upcoming) {
-                        option value=(other.window.window) selected[other.window.window == window.window] { (other.window.window) }
+                        option value=(other.window.window) selected[other.window.window == window.window] { (window_text(&other.window)) }
                     }
                 }
             }
@@ -274,25 +290,38 @@ pub(super) fn coverage(share: f64) -> Markup {
 }
 
 /// The positions of these players in the window before; `None`: it is not kept.
-async fn previous(
-    context: &WebContext,
-    scope: &Scope,
-    all: &[WindowSummary],
-    board: &BoardPart,
-) -> Result<PreviousPositions, Problem> {
+async fn previous(context: &WebContext, place: &Place<'_>, board: &BoardPart) -> Result<PreviousPositions, Problem> {
     let players: Vec<PlayerSelector> = board.players().collect();
-    let Some(before) = window_before(all, &board.head.window).filter(|_| !players.is_empty()) else { return Ok(None) };
+    let Some(before) = place.window_before(&board.head.window).filter(|_| !players.is_empty()) else { return Ok(None) };
     let query = BoardQuery::Positions { players };
-    Ok(kept(part(context, scope, Some(before), board.head.ranking, query).await)?.map(|part| part.positions()))
+    Ok(kept(part(context, place.scope, Some(before), board.head.ranking, query).await)?.map(|part| part.positions()))
 }
 
-/// The kept window of the same type that ends where this one starts.
-fn window_before<'w>(all: &'w [WindowSummary], shown: &WindowView) -> Option<&'w str> {
-    let is_shown = |window: &&WindowSummary| window.window.window == shown.window;
-    let kind = &all.iter().find(is_shown)?.kind;
-    let mut older = all.iter().filter(|window| window.kind == *kind).skip_while(|window| !is_shown(window));
-    let before = &older.nth(1)?.window;
-    (before.end_ms == shown.start_ms).then_some(&*before.window)
+impl<'p> Place<'p> {
+    /// The kept window of the same type that ends where this one starts. `None` in the first day of a longer window, too:
+    /// positions of its first hours show only who has played already.
+    fn window_before(&self, shown: &WindowView) -> Option<&'p str> {
+        let is_shown = |window: &&WindowSummary| window.window.window == shown.window;
+        let kind = &self.all_windows.iter().find(is_shown)?.kind;
+        let (start_ms, end_ms) = (shown.start_ms?, shown.end_ms?);
+        if !shown.closed && end_ms - start_ms > DAY_MS && self.now_ms - start_ms < DAY_MS {
+            return None;
+        }
+        let mut older =
+            self.all_windows.iter().filter(|window| window.kind == *kind).skip_while(|window| !is_shown(window));
+        let before = &older.nth(1)?.window;
+        (before.end_ms == shown.start_ms).then_some(&*before.window)
+    }
+}
+
+/// A window, and its days or its hours: labels of ISO weeks say little to most people.
+pub(super) fn window_text(window: &WindowView) -> String {
+    match (window.start_ms, window.end_ms) {
+        (Some(start_ms), Some(end_ms)) if end_ms - start_ms >= DAY_MS => {
+            format!("{}, {}", window.window, days(start_ms, end_ms))
+        }
+        _ => window.window.clone(),
+    }
 }
 
 /// `None`: the window is not kept.
@@ -305,7 +334,11 @@ fn kept<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
 
 impl BoardPart {
     fn players(&self) -> impl Iterator<Item = PlayerSelector> {
-        self.entries.iter().map(|entry| PlayerSelector::Key(entry.player_key))
+        self.player_keys().map(PlayerSelector::Key)
+    }
+
+    pub fn player_keys(&self) -> impl Iterator<Item = u32> {
+        self.entries.iter().map(|entry| entry.player_key)
     }
 
     fn positions(&self) -> BTreeMap<u32, u64> {
@@ -342,7 +375,7 @@ impl BoardPart {
                     }
                 }
             }
-            @if self.entries.is_empty() { p { "No player." } }
+            @if self.entries.is_empty() { p { "No player yet. " (ranking_meaning(ranking).1) } }
         }
     }
 }

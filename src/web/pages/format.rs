@@ -4,7 +4,7 @@ use chrono::DateTime;
 use maud::{Markup, html};
 
 use crate::model::Ranking;
-use crate::model::calendar::MINUTE_MS;
+use crate::model::calendar::{HOUR_MS, MINUTE_MS};
 
 /// `1,204`.
 pub(in crate::web) fn count(number: impl Into<u64>) -> String {
@@ -45,6 +45,40 @@ pub(in crate::web) fn ranking(ranking: Ranking) -> (&'static str, &'static str) 
     }
 }
 
+/// What a ranking rewards, and what one must do to be listed.
+pub(super) fn ranking_meaning(ranking: Ranking) -> (&'static str, &'static str) {
+    match ranking {
+        Ranking::Clq1 => (
+            "Rewards collecting points fast: the ten best stretches of 12 minutes count.",
+            "To be listed, play 12 minutes in a row and score.",
+        ),
+        Ranking::Clq2 => (
+            "Rewards being at the top when a round ends: each player who is left behind counts; the ten best rounds are added.",
+            "To be listed, be among the best at the end of a round of two players or more.",
+        ),
+        Ranking::Elo => (
+            "Rewards beating strong players: at the end of a round everyone takes rating from those below, or loses it.",
+            "To be listed, play a round with others to its end.",
+        ),
+        Ranking::Points => ("Rewards collecting many points: all count.", "To be listed, be seen playing."),
+        Ranking::Time => {
+            ("Rewards staying: all time counts, measured between two scans.", "To be listed, be seen playing.")
+        }
+    }
+}
+
+/// `23 to 29 Nov 2026`: the first and the last day of a period between two midnights. Days begin in the time zone of the
+/// site: 13 hours after a midnight in a zone from UTC-10 to UTC+13 the date is the same in UTC.
+pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
+    let (first, last) = (utc(start_ms + 13 * HOUR_MS, "%-d %b"), utc(end_ms - 11 * HOUR_MS, "%-d %b %Y"));
+    let month = |text: &str| text.split(' ').nth(1).map(str::to_owned);
+    match first.split_once(' ') {
+        _ if last.starts_with(&format!("{first} ")) => last,
+        Some((day, _)) if month(&first) == month(&last) => format!("{day} to {last}"),
+        _ => format!("{first} to {last}"),
+    }
+}
+
 /// `3 h 05 min`.
 pub(in crate::web) fn duration(ms: i64) -> String {
     let minutes = ms.max(0) / MINUTE_MS;
@@ -81,6 +115,21 @@ pub(in crate::web) fn utc(at_ms: i64, format: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::calendar::HOUR_MS;
+
+    #[test]
+    fn days_are_those_of_the_zone() {
+        let week = |offset_h: i64| {
+            // Monday, 2026-11-23.
+            let start_ms = 1_795_392_000_000 - offset_h * HOUR_MS;
+            days(start_ms, start_ms + 7 * 24 * HOUR_MS)
+        };
+        for offset_h in -10..=13 {
+            assert_eq!(week(offset_h), "23 to 29 Nov 2026", "UTC{offset_h:+}");
+        }
+        let day = 1_795_392_000_000;
+        assert_eq!(days(day, day + 24 * HOUR_MS), "23 Nov 2026");
+        assert_eq!(days(day, day + 10 * 24 * HOUR_MS), "23 Nov to 2 Dec 2026");
+    }
 
     #[test]
     fn numbers_are_grouped() {

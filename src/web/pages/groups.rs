@@ -8,13 +8,14 @@ use maud::{Markup, html};
 
 use super::boards::{self, BoardParameters};
 use super::format::count;
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path};
 use super::{busiest_servers, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
+use crate::model::shown_text;
 use crate::model::view::GroupOverview;
 use crate::web::context::WebContext;
 use crate::web::query;
@@ -34,7 +35,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     Ok(Page::new("Games", body))
 }
 
-fn tag_path(tag: &str) -> String {
+pub(super) fn tag_path(tag: &str) -> String {
     format!("/tags/{}", names::segment(tag))
 }
 
@@ -111,5 +112,8 @@ async fn group(
         (server_table::table("Servers with most players now", &servers))
         p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }
     };
-    Ok(Page::new(boards.page_title(&format!("{kind} {name}")), body))
+    let plain_name = if game.is_some() { names::plain_game(name, None) } else { shown_text::shown_name(name) };
+    let description = format!("{plain_name}: servers online, players over time, and rankings by week.");
+    let about = About { description: Some(description), query: boards.query.clone(), ..About::default() };
+    Ok(Page::new(boards.page_title(&plain_name), body).with(about))
 }

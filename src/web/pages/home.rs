@@ -43,7 +43,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
     let closed: Vec<String> = closed.map(|window| window.window.window.clone()).collect();
     let body = html! {
-        h1 { "Game servers and their players" }
+        h1 { (context.identity.title) }
+        p .soft { (context.identity.description) }
         (figures(&overview))
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Busiest servers" }
@@ -75,7 +76,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             }
         }
     };
-    Ok(Page::new("Game servers and their players", body))
+    Ok(Page { title: None, ..Page::new("", body) })
 }
 
 fn figures(overview: &Overview) -> Markup {

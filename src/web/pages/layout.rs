@@ -1,51 +1,118 @@
 //! The frame of every page, and the headers of its answer.
 
+use std::sync::Arc;
+
+use axum::Extension;
 use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::model::shown_text::shown;
 use crate::web::answer::{MAX_AGE_S, answer};
+use crate::web::banners::BannerSize;
+use crate::web::context::WebContext;
+use crate::web::identity::Identity;
 use crate::web::problem::Problem;
 
 /// The style sheet of all pages.
-pub(super) const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 
 /// Nothing but the style sheet and images of this site; no scripts at all.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// A page.
+/// A page. [`framed`] puts it into the frame of the site.
+#[derive(Clone)]
 pub(super) struct Page {
-    pub title: String,
+    /// `None`: the title of the site alone.
+    pub title: Option<String>,
     pub body: Markup,
     /// How long it may be cached, s.
     pub max_age_s: u32,
+    pub about: About,
+}
+
+/// What search engines, and links in chats, say about a page.
+#[derive(Clone, Default)]
+pub(super) struct About {
+    /// A sentence; `None`: the site's description.
+    pub description: Option<String>,
+    /// The query of the address of this content; `None`: without a query it is the same.
+    pub query: Option<String>,
+    /// The path of a picture of [`BannerSize::Card`].
+    pub card: Option<String>,
+    /// The path of its feed.
+    pub feed: Option<String>,
+    /// It is not for search engines, such as the results of a search.
+    pub is_hidden: bool,
 }
 
 impl Page {
     pub fn new(title: impl Into<String>, body: Markup) -> Page {
-        Page { title: title.into(), body, max_age_s: MAX_AGE_S }
+        Page { title: Some(title.into()), body, max_age_s: MAX_AGE_S, about: About::default() }
     }
 
-    pub fn into_html(self) -> String {
-        let Page { title, body, .. } = self;
+    pub fn with(self, about: About) -> Page {
+        Page { about, ..self }
+    }
+
+    /// The whole page. `path` is its own; `None`: it is an error.
+    fn into_html(self, context: &WebContext, path: Option<&str>) -> String {
+        let Page { title, body, about, .. } = self;
+        let WebContext { identity, public_url, .. } = context;
+        let site = &identity.title;
+        let full_title = title.as_ref().map_or_else(|| site.clone(), |title| format!("{} - {site}", shown(title)));
+        let description = about.description.as_ref().map_or_else(|| identity.description.clone(), |text| shown(text));
+        let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
+        let url = path.map(|path| {
+            let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
+            format!("{public_url}{path}{query}")
+        });
         let page = html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (shown(&title)) " - clqd" }
-                    link rel="stylesheet" href={ "/style.css?v=" (env!("CARGO_PKG_VERSION")) };
-                    link rel="icon" href="/icon.svg" type="image/svg+xml";
+                    title { (full_title) }
+                    @if let Some(url) = url.filter(|_| !about.is_hidden) {
+                        meta name="description" content=(description);
+                        link rel="canonical" href=(url);
+                        meta property="og:type" content="website";
+                        meta property="og:site_name" content=(site);
+                        meta property="og:title" content=(title.as_ref().map_or_else(|| site.clone(), |title| shown(title)));
+                        meta property="og:description" content=(description);
+                        meta property="og:url" content=(url);
+                        @match &about.card {
+                            Some(card) => {
+                                @let (width, height) = BannerSize::Card.pixels();
+                                meta property="og:image" content={ (public_url) (card) };
+                                meta property="og:image:width" content=(width);
+                                meta property="og:image:height" content=(height);
+                                meta name="twitter:card" content="summary_large_image";
+                            },
+                            None => meta name="twitter:card" content="summary";,
+                        }
+                    } @else {
+                        meta name="robots" content="noindex";
+                    }
+                    @if let Some(feed) = &about.feed {
+                        link rel="alternate" type="application/atom+xml" href=(feed) title=(full_title);
+                    }
+                    link rel="stylesheet" href={ "/style.css?v=" (style_version(identity)) };
+                    link rel="icon" href=(icon.0) type=(icon.1);
                 }
                 body {
                     a .skip href="#main" { "Skip to the content" }
                     header {
-                        a .brand href="/" { "clqd" }
+                        a .brand href="/" {
+                            @if identity.logo.is_some() { img src="/logo" alt="" height="32"; }
+                            (site)
+                        }
                         nav aria-label="Site" {
                             a href="/servers?order=players" { "Servers" }
                             a href="/games" { "Games" }
@@ -62,9 +129,12 @@ impl Page {
                     main #main { (body) }
                     footer {
                         p {
-                            "Every figure is computed from the public answers of game servers. Times are UTC. "
+                            "Every figure is computed from the public answers of game servers, by clqd. Times are UTC. "
                             a href="/about" { "How it works, and how to opt out" } ". "
                             a href="/api" { "API" }
+                        }
+                        @if !identity.links.is_empty() {
+                            nav aria-label="Links of the site" { @for link in &identity.links { a href=(link.url) { (link.name) } } }
                         }
                     }
                 }
@@ -72,6 +142,20 @@ impl Page {
         };
         page.into_string()
     }
+}
+
+/// The style sheet with the colour of the site.
+pub(super) fn style_sheet(identity: &Identity) -> String {
+    match &identity.accent {
+        Some(accent) => format!("{STYLE}:root {{ --accent: {accent}; }}\n"),
+        None => STYLE.to_owned(),
+    }
+}
+
+/// Browsers keep the style sheet of one version.
+fn style_version(identity: &Identity) -> String {
+    let accent = identity.accent.as_deref().unwrap_or_default().trim_start_matches('#');
+    format!("{}{accent}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The answer to a request for a page.
@@ -86,21 +170,38 @@ impl<E: Into<Problem>> From<E> for PageError {
     }
 }
 
+/// A page and an error wait for their frame as extensions of the response.
 impl IntoResponse for Page {
     fn into_response(self) -> Response {
-        let max_age_s = self.max_age_s;
-        let response = answer("text/html; charset=utf-8", self.into_html().into_bytes(), max_age_s);
-        with_policy(response.unwrap_or_else(error_page))
+        Extension(self).into_response()
     }
 }
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        error_page(self.0)
+        Extension(self.0).into_response()
     }
 }
 
-pub(super) fn with_policy(mut response: Response) -> Response {
+/// Puts the page, or the error, of a response into the frame of the site.
+pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let mut response = next.run(request).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return error_page(&context, problem);
+    }
+    match response.extensions_mut().remove::<Page>() {
+        Some(page) => {
+            let max_age_s = page.max_age_s;
+            let html = page.into_html(&context, Some(&path)).into_bytes();
+            let response = answer("text/html; charset=utf-8", html, max_age_s);
+            with_policy(response.unwrap_or_else(|problem| error_page(&context, problem)))
+        }
+        None => response,
+    }
+}
+
+fn with_policy(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
@@ -108,14 +209,14 @@ pub(super) fn with_policy(mut response: Response) -> Response {
 }
 
 /// The page of an error.
-pub(in crate::web) fn error_page(problem: Problem) -> Response {
+pub(in crate::web) fn error_page(context: &WebContext, problem: Problem) -> Response {
     let body = html! {
         h1 { (problem.title()) }
         p { (shown(&problem.detail)) }
         @if let Some(seconds) = problem.retry_after_s { p { "Try again in " (seconds) " s." } }
         p { a href="/" { "To the first page" } }
     };
-    let page = Page::new(problem.title(), body).into_html();
+    let page = Page::new(problem.title(), body).into_html(context, None);
     let mut response = problem.into_response();
     *response.body_mut() = Body::from(page);
     response.headers_mut().remove(CONTENT_LENGTH);

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::chart::{High, WeekValues, rounded, week_chart};
 use super::format::count;
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::server_table::{self, map_path};
 use super::{busiest_servers, names};
 use crate::api::{ServerFilter, requests};
@@ -69,7 +69,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
         h2 { "Servers that play it now" }
         (server_table::table("Servers with this map, most players first", &servers))
     };
-    Ok(Page::new(format!("Map {name}"), body))
+    let description = format!("The map {name}: how much it was played by week, and the servers that play it now.");
+    let about = About { description: Some(description), ..About::default() };
+    Ok(Page::new(format!("Map {name}"), body).with(about))
 }
 
 fn player_hours(week: &MapWeekView) -> f64 {

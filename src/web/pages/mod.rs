@@ -5,6 +5,7 @@
 //!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`sessions`]: when somebody played; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
+//! - [`sitemap`]: for search engines.
 //! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
 //! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
 
@@ -30,10 +31,14 @@ mod server;
 mod server_table;
 mod servers;
 mod sessions;
+mod sitemap;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::response::Response;
 use axum::routing::get;
 
@@ -69,10 +74,22 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/api", get(api::page))
         .route("/style.css", get(style))
         .route("/icon.svg", get(icon))
+        .route("/logo", get(logo))
+        .route("/robots.txt", get(sitemap::robots))
+        .route("/sitemap.xml", get(sitemap::index))
+        .route("/sitemap/{part}", get(sitemap::part))
 }
 
-async fn style() -> Result<Response, Problem> {
-    answer("text/css; charset=utf-8", layout::STYLE.as_bytes().to_vec(), STATIC_MAX_AGE_S)
+async fn style(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
+    answer("text/css; charset=utf-8", layout::style_sheet(&context.identity).into_bytes(), STATIC_MAX_AGE_S)
+}
+
+async fn logo(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
+    let logo = context.identity.logo.as_ref().ok_or_else(|| Problem::not_found("this site has no logo"))?;
+    let mut response = answer(logo.content_type, logo.bytes.clone(), STATIC_MAX_AGE_S)?;
+    // An SVG that is opened as a page runs nothing.
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+    Ok(response)
 }
 
 /// A bar chart.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::chart::{High, Series, chart, rounded};
 use super::format::count;
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use crate::api::requests;
@@ -103,5 +103,5 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
             }
         }
     };
-    Ok(Page::new(title(resolution), body))
+    Ok(Page::new(title(resolution), body).with(About { is_hidden: true, ..About::default() }))
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
 use super::format::{count, day, duration, ranking, score, signed, time};
-use super::layout::{Page, PageError};
+use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, sessions};
 use crate::api::requests;
@@ -24,6 +24,7 @@ use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::board::PlayerSelector;
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
+use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query::{self, Number, Skip};
 
@@ -89,7 +90,11 @@ pub(super) async fn page(
         (best(&player))
         (banners::section(&context.public_url, &format!("/players/{player_key}"), &title))
     };
-    Ok(Page::new(title, body).into_response())
+    let description =
+        format!("{title} of {}: sessions, weeks and best positions.", names::plain_game(&player.game, None));
+    let card = banner_path(&format!("/players/{player_key}"), BannerSize::Card, BannerFormat::Png);
+    let about = About { description: Some(description), card: Some(card), is_hidden: skip > 0, ..About::default() };
+    Ok(Page::new(title, body).with(about).into_response())
 }
 
 fn totals(weeks: &[PlayerWeekView]) -> Markup {

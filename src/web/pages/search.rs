@@ -8,7 +8,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::format::time;
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::server_table::{self, game_path, map_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
@@ -74,7 +74,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         }
         @if games.is_empty() && maps.is_empty() { p { "None." } }
     };
-    Ok(Page::new("Search", body))
+    Ok(Page::new("Search", body).with(About { is_hidden: true, ..About::default() }))
 }
 
 /// Servers whose name or address contains the string, those with most players first.

@@ -12,7 +12,7 @@ use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
 use super::format::{count, ranking as ranking_name, short_time, signed, time};
 use super::join::{Join, join};
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
@@ -22,6 +22,7 @@ use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
 use crate::model::view::{ListedPlayer, PublicServerDetail, SeriesView};
+use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query;
 
@@ -55,7 +56,17 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (scanning(&detail))
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
-    Ok(Page::new(boards.page_title(&names::plain_hostname(&summary.hostname, &summary.url)), body))
+    let name = names::plain_hostname(&summary.hostname, &summary.url);
+    let game = summary
+        .game
+        .as_ref()
+        .map_or_else(String::new, |game| format!("{} ", names::plain_game(game, Some(&summary.url))));
+    let address = join(&url, summary.game.as_deref()).address;
+    let description = format!("{game}server at {address}: players now and over time, rankings by week, maps.");
+    let card = banner_path(&path, BannerSize::Card, BannerFormat::Png);
+    let query = boards.query.clone();
+    let about = About { description: Some(description), query, card: Some(card), ..About::default() };
+    Ok(Page::new(boards.page_title(&name), body).with(about))
 }
 
 fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
@@ -302,5 +313,6 @@ pub(super) async fn series_page(
         }
         @if !series.has_data() { p { "No data yet." } }
     };
-    Ok(Page::new(format!("{}: {}", graph.title(), names::plain_hostname(&detail.server.hostname, url.as_str())), body))
+    let title = format!("{}: {}", graph.title(), names::plain_hostname(&detail.server.hostname, url.as_str()));
+    Ok(Page::new(title, body).with(About { is_hidden: true, ..About::default() }))
 }

@@ -56,6 +56,8 @@ fn check_page(path: &str, answer: &Answer) {
     let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
     assert!(policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"), "{policy}");
     assert!(html.starts_with("<!DOCTYPE html><html lang=\"en\">") && html.ends_with("</html>"), "{path}");
+    // The only absolute link is the page's own address.
+    let html = &*html.replacen("<link rel=\"canonical\" href=\"http", "<link rel=\"canonical\" href=\"", 1);
     for forbidden in ["<script", " style=", " onclick=", " src=\"http", "href=\"http", "javascript:"] {
         assert!(!html.contains(forbidden), "{path}: {forbidden}");
     }
@@ -93,7 +95,8 @@ fn every_link_leads_to_a_page() {
             if let Some(id) = link.strip_prefix('#') {
                 assert!(html.contains(&format!(" id=\"{id}\"")), "{path}: {link}");
             }
-            let (link, id) = link.split_once('#').map_or((&*link, ""), |(link, id)| (link, id));
+            let link = link.strip_prefix(&format!("http://{}", site.address)).unwrap_or(&link);
+            let (link, id) = link.split_once('#').unwrap_or((link, ""));
             let link = link.to_owned();
             if !link.is_empty() && !id.is_empty() {
                 anchors.insert((link.clone(), id.to_owned(), path.clone()));
@@ -157,10 +160,10 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
         (server.to_owned(), hostname.to_owned()),
         (format!("{server}?window=2025-W47"), format!("Rankings of 2025-W47: {hostname}")),
         (format!("{server}?window=2025-W47&ranking=points"), format!("Points in 2025-W47: {hostname}")),
-        ("/games/baseq3?window=2025-W47&ranking=elo".to_owned(), "ELO in 2025-W47: Game baseq3".to_owned()),
-        ("/tags/ctf?window=2025-W48".to_owned(), "Rankings of 2025-W48: Tag ctf".to_owned()),
+        ("/games/baseq3?window=2025-W47&ranking=elo".to_owned(), "ELO in 2025-W47: baseq3".to_owned()),
+        ("/tags/ctf?window=2025-W48".to_owned(), "Rankings of 2025-W48: ctf".to_owned()),
     ] {
-        assert!(get(&path).contains(&format!("<title>{title} - clqd</title>")), "{path}: {title}");
+        assert!(get(&path).contains(&format!("<title>{title} - Game statistics</title>")), "{path}: {title}");
     }
     let page = get(&format!("{server}?window=2025-W47&ranking=points"));
     assert!(page.contains("Closed: final.") || page.contains("Running: provisional."));
@@ -219,6 +222,80 @@ fn errors_are_pages_for_people_and_problems_for_programs() {
     let empty = site.get("/");
     assert_eq!(empty.status, 200);
     check_page("/", &empty);
+    site.daemon.stop();
+}
+
+/// A site with the operator's name, and what search engines read of it.
+#[test]
+fn site_has_the_name_colour_and_links_of_the_operator() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let logo = dir.path().join("logo.svg");
+    std::fs::write(&logo, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("written");
+    let settings = format!(
+        "public_url = \"https://stats.example.org\"\n\n[site]\ntitle = \"Clan <b> stats\"\ndescription = \"All of our servers.\"\n\
+         accent = \"#b3121d\"\nlogo = {logo:?}\nlinks = [\"Imprint https://example.org/imprint\"]\n"
+    );
+    let site = Site::start(&settings);
+    let answer = site.get("/");
+    let home = answer.text();
+    for part in [
+        "<title>Clan &lt;b&gt; stats</title>",
+        "<meta name=\"description\" content=\"All of our servers.\">",
+        "<link rel=\"canonical\" href=\"https://stats.example.org/\">",
+        "<meta property=\"og:url\" content=\"https://stats.example.org/\">",
+        "<img src=\"/logo\" alt=\"\" height=\"32\">",
+        "<a href=\"https://example.org/imprint\">Imprint</a>",
+    ] {
+        assert!(home.contains(part), "{part}: {home}");
+    }
+    assert!(site.get("/about").text().contains("<title>How it works - Clan &lt;b&gt; stats</title>"));
+    assert!(site.get("/nothing").text().contains("noindex"), "an error is not for search engines");
+    assert!(site.get("/search?q=ab").text().contains("noindex"));
+    let style = attributes(home, "href").find(|link| link.starts_with("/style.css")).expect("a style sheet");
+    assert!(site.get(&style).text().contains("--accent: #b3121d"));
+    let answer = site.get("/logo");
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/svg+xml")));
+    assert_eq!(answer.header("content-security-policy"), Some("default-src 'none'"));
+    let robots = site.get("/robots.txt");
+    assert!(robots.text().ends_with("\nSitemap: https://stats.example.org/sitemap.xml\n"), "{}", robots.text());
+    site.daemon.stop();
+}
+
+/// Addresses in a sitemap, as paths.
+fn sitemap_paths(site: &Site, path: &str) -> Vec<String> {
+    let answer = site.get(path);
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")), "{path}");
+    let document = roxmltree::Document::parse(answer.text()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let places = document.descendants().filter(|node| node.tag_name().name() == "loc");
+    let origin = format!("http://{}", site.address);
+    places.map(|node| node.text().and_then(|url| url.strip_prefix(&origin)).expect("a URL").to_owned()).collect()
+}
+
+#[test]
+fn every_address_of_the_sitemap_is_a_page_with_a_card() {
+    let (site, _fleet) = site_with_history(84);
+    let parts = sitemap_paths(&site, "/sitemap.xml");
+    let paths: Vec<String> = parts.iter().flat_map(|part| sitemap_paths(&site, part)).collect();
+    for kind in ["/games/", "/tags/", "/maps/", "/servers/", "/players/", "/about"] {
+        assert!(paths.iter().any(|path| path.starts_with(kind)), "{kind}: {paths:?}");
+    }
+    for path in &paths {
+        let answer = site.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        let origin = format!("http://{}", site.address);
+        let own = format!("<link rel=\"canonical\" href=\"{origin}{path}\">");
+        assert!(answer.text().contains(&own), "{path}: {own}");
+    }
+    for kind in ["/servers/", "/players/"] {
+        let path = paths.iter().find(|path| path.starts_with(kind)).expect("one");
+        let answer = site.get(path);
+        let html = answer.text();
+        let card = html.split("property=\"og:image\" content=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let card = card.and_then(|url| url.strip_prefix(&format!("http://{}", site.address))).expect("a card");
+        let image = site.get(card);
+        assert_eq!((image.status, image.header("content-type")), (200, Some("image/png")), "{card}");
+    }
+    site.get("/sitemap/nothing.xml").assert_problem(404, "not_found");
     site.daemon.stop();
 }
 
@@ -373,7 +450,7 @@ fn names_of_dots_and_of_blanks_have_links_and_pages() {
     let players = detail["players_listed"].as_array().expect("players");
     let blank = players.iter().find(|player| name_of(player).as_deref() == Some("\u{3164}\u{3164}"));
     let key = &blank.expect("the blank player")["player_key"];
-    assert!(shown(&format!("/players/{key}")).contains("<title>Player ␣␣ - clqd</title>"));
+    assert!(shown(&format!("/players/{key}")).contains("<title>Player ␣␣ - Game statistics</title>"));
     let banner = site.get(&format!("/banners/wide/players/{key}.svg"));
     assert!(banner.text().contains(">␣␣</text>"), "{}", banner.text());
     assert!(site.sandbox.ok(["servers", "show", &url]).contains("␣␣"), "in a terminal, too");

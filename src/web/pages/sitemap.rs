@@ -1,0 +1,91 @@
+//! For search engines: which pages there are, and which are not worth a visit.
+//!
+//! The map has parts: `site.xml` (games, tags and most played maps), `servers.xml` (those online), and the best players of
+//! each game.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use maud::{Markup, PreEscaped, html};
+
+use super::server_table::{game_path, map_path, server_path};
+use super::{boards, busiest_servers, groups, names, overview};
+use crate::api::{ServerFilter, requests};
+use crate::model::Ranking;
+use crate::model::scope::Scope;
+use crate::web::answer::answer;
+use crate::web::context::WebContext;
+use crate::web::problem::Problem;
+use crate::web::segment::Segment;
+
+/// How long it may be cached, s. Search engines read it once a day.
+const MAX_AGE_S: u32 = 3_600;
+
+/// Maps, servers, and players of a game. A sitemap may have 50,000 addresses; these are read in some milliseconds.
+const MAPS: u32 = 1_000;
+const SERVERS: u32 = 10_000;
+const PLAYERS: u32 = 1_000;
+
+/// Pages that are always there.
+const FIXED: [&str; 6] = ["/", "/games", "/maps", "/about", "/about/accuracy", "/api"];
+
+/// The rest of the name of a part with players, after that of the game.
+const OF_PLAYERS: &str = ".players.xml";
+
+pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
+    let text = format!(
+        "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\nDisallow: /api/v1/\n\
+         Disallow: /metrics\n\nSitemap: {}/sitemap.xml\n",
+        context.public_url
+    );
+    answer("text/plain; charset=utf-8", text.into_bytes(), MAX_AGE_S)
+}
+
+/// The list of the parts.
+pub(super) async fn index(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
+    let overview = overview(&context).await?;
+    let of_games = overview.games.iter().map(|game| format!("{}{OF_PLAYERS}", names::segment(&game.name)));
+    let parts = ["site.xml", "servers.xml"].map(str::to_owned).into_iter().chain(of_games);
+    xml(html! {
+        sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
+            @for part in parts { sitemap { loc { (context.public_url) "/sitemap/" (part) } } }
+        }
+    })
+}
+
+pub(super) async fn part(
+    State(context): State<Arc<WebContext>>,
+    Path(Segment(name)): Path<Segment>,
+) -> Result<Response, Problem> {
+    let paths = match &*name {
+        "site.xml" => {
+            let overview = overview(&context).await?;
+            let maps = context.ask(requests::Maps { text: None, count: MAPS }).await?;
+            let games = overview.games.iter().map(|game| game_path(&game.name));
+            let tags = overview.tags.iter().map(|tag| groups::tag_path(&tag.name));
+            let maps = maps.iter().map(|map| map_path(&map.map));
+            FIXED.map(str::to_owned).into_iter().chain(games).chain(tags).chain(maps).collect()
+        }
+        "servers.xml" => {
+            let servers = busiest_servers(&context, ServerFilter::default(), SERVERS).await?;
+            servers.iter().map(|server| server_path(&server.public.url)).collect::<Vec<_>>()
+        }
+        name => {
+            let game = name.strip_suffix(OF_PLAYERS);
+            let game = game.ok_or_else(|| Problem::not_found(format!("the sitemap has no part {name}")))?;
+            let board = boards::top(&context, Scope::Game(game.to_owned()), None, Ranking::Time, PLAYERS).await?;
+            board.player_keys().map(|key| format!("/players/{key}")).collect()
+        }
+    };
+    xml(html! {
+        urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
+            @for path in paths { url { loc { (context.public_url) (path) } } }
+        }
+    })
+}
+
+pub(super) fn xml(content: Markup) -> Result<Response, Problem> {
+    let text = html! { (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) (content) };
+    answer("application/xml; charset=utf-8", text.into_string().into_bytes(), MAX_AGE_S)
+}
