@@ -350,6 +350,8 @@ pub const KEYS: &[KeySpec] = &[
         .described(r#""""#, r##"Colour of the edge above every page, such as "#b3121d". Text keeps its colours, so that it stays readable. Empty: blue."##),
     key("site", "logo", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "SVG or PNG file of at most 64 KiB: the logo beside the title, 32 pixels high, and the icon of the site. It is read at the start. Empty: the title alone, and an icon of clqd."),
+    key("site", "games", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "TOML file with names of games that clqd does not know, or that you call otherwise ([web.md](web.md#names-of-games)). It is read at the start. Empty: the names of `clqd games`."),
     key("site", "links", ValueType::Texts(site_link), Restart)
         .described("[]", r#"Links at the end of every page, each a name and a URL, such as "Imprint https://example.org/imprint": imprint, privacy, forum, Discord."#),
 ];

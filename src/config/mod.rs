@@ -330,6 +330,8 @@ pub struct SiteConfig {
     pub accent: String,
     /// Empty: the title only.
     pub logo: PathBuf,
+    /// Empty: the names of the table of games.
+    pub games: PathBuf,
     /// Each a name and a URL.
     pub links: Vec<String>,
 }

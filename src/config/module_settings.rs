@@ -224,6 +224,11 @@ impl Config {
         (!self.site.logo.as_os_str().is_empty()).then_some(&self.site.logo)
     }
 
+    /// The file with the operator's names of games.
+    pub fn own_games(&self) -> Option<&Path> {
+        (!self.site.games.as_os_str().is_empty()).then_some(&self.site.games)
+    }
+
     /// The certificate of the port; `None`: it has no TLS.
     pub fn tls_files(&self) -> Option<TlsFiles> {
         let WebConfig { tls_cert, tls_key, .. } = &self.web;

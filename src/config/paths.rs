@@ -10,6 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
+use crate::games::{OwnGames, OwnGamesError};
 use crate::web::{Logo, LogoError, TlsError, TlsFiles};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
@@ -54,6 +55,9 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     }
     if let Some(path) = config.logo() {
         found.add("site.logo", logo(path));
+    }
+    if let Some(path) = config.own_games() {
+        found.add("site.games", own_games(path));
     }
     found
 }
@@ -142,6 +146,14 @@ fn logo(path: &Path) -> Result<(), PathError> {
     match Logo::load(path) {
         Ok(_) => Ok(()),
         Err(LogoError::Read { path, source }) => Err(unusable("read", &path, source)),
+        Err(error) => Err(PathError::Problem(error.to_string())),
+    }
+}
+
+fn own_games(path: &Path) -> Result<(), PathError> {
+    match OwnGames::load(path) {
+        Ok(_) => Ok(()),
+        Err(OwnGamesError::Read { path, source }) => Err(unusable("read", &path, source)),
         Err(error) => Err(PathError::Problem(error.to_string())),
     }
 }

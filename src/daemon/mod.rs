@@ -49,6 +49,7 @@ use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, 
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
+use crate::games;
 use crate::log::{BatchBuilder, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::scan::{Reloader, ScanCounters, ScanSettings, Scanner};
@@ -195,6 +196,9 @@ impl Daemon {
         };
         let web_address = port.as_ref().map(web::WebPort::address);
         settings.listen = web_address;
+        if let Some(path) = config.own_games() {
+            games::set_own(games::OwnGames::load(path).context("cannot use the names of games (setting site.games)")?);
+        }
         let logo = config.logo().map(web::Logo::load).transpose();
         settings.identity.logo = logo.context("cannot use the logo (setting site.logo)")?;
         let site = Arc::new(Site::new(&settings, WebLimits::default()));

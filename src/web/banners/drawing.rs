@@ -124,7 +124,7 @@ impl Banner {
         };
         let (name_y, name_size) = layout.name;
         let radius = name_size * 0.28;
-        let name_left = layout.left + 2.0 * radius + 5.0;
+        let name_left = layout.left + 2.0 * radius + name_size.max(15.0) / 3.0;
         let name_line = fit(&name, name_size, right(name_y) - name_left);
         let (baselines, facts_size) = layout.facts;
         let separator = fit(SEPARATOR, facts_size, f32::MAX);

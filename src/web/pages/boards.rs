@@ -356,10 +356,10 @@ impl BoardPart {
         html! {
             div .scroll tabindex="0" role="region" aria-label={ (title) " of " (scope) } {
                 table {
-                    caption { (title) ", " (self.head.window.window) }
+                    caption { span .unseen { (title) ", " (self.head.window.window) } }
                     thead {
                         tr {
-                            th scope="col" .n { "Position" } @if previous.is_some() { th scope="col" { "Change" } }
+                            th scope="col" .n { abbr title="position" { "#" } } @if previous.is_some() { th scope="col" { "Change" } }
                             th scope="col" { "Player" } th scope="col" .n { abbr title=(unit) { "Score" } }
                         }
                     }

@@ -24,6 +24,13 @@ impl Series<'_> {
         self.newest_ms - (self.values.len() - 1 - slot) as i64 * self.slot_ms
     }
 
+    /// Begins with the first value; at least [`SLOTS_MIN`] slots remain.
+    fn without_empty_past(&self) -> Self {
+        let empty = self.values.iter().position(Option::is_some).unwrap_or(0);
+        let first = empty.min(self.values.len().saturating_sub(SLOTS_MIN));
+        Series { values: &self.values[first..], ..*self }
+    }
+
     pub fn has_data(&self) -> bool {
         self.values.iter().any(Option::is_some)
     }
@@ -40,17 +47,22 @@ pub(super) enum High {
     Small,
 }
 
+/// The text has 18 units, on phones 26 (style.css): at least 11 pixels on the screen, since a chart is 480 pixels wide at
+/// least, or on a phone 320. The margins have room for it.
 const WIDTH: i64 = 720;
-const HEIGHT: i64 = 190;
-const LEFT: i64 = 48;
+const HEIGHT: i64 = 220;
+const LEFT: i64 = 84;
 const RIGHT: i64 = 12;
-const TOP: i64 = 10;
-const BOTTOM: i64 = 24;
+const TOP: i64 = 14;
+const BOTTOM: i64 = 34;
 const PLOT_WIDTH: i64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: i64 = HEIGHT - TOP - BOTTOM;
 
 /// Marks of the time axis.
 const TIME_MARKS: usize = 6;
+
+/// Fewer slots are not drawn, though the past was empty.
+const SLOTS_MIN: usize = 12;
 
 /// Slots of a sparkline that are drawn as one point.
 const SLOTS_PER_POINT: usize = 3;
@@ -60,6 +72,7 @@ pub(in crate::web) const SPARKLINE_POINTS: u32 = 50;
 
 /// A chart with axes. `id` is unique on the page; `title` and `unit` say what is shown.
 pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high: High, table: &str) -> Markup {
+    let series = &series.without_empty_past();
     let known = || series.values.iter().flatten().copied();
     let newest = series.values.last().copied().flatten();
     let largest = known().fold(0.0, f64::max);
@@ -74,7 +87,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     };
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" } {
+            svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" } {
                 title id={ (id) "-title" } {
                     (title) ", " (unit)
                     @if let Some(newest) = newest { ". Newest: " (rounded(newest)) }
@@ -84,13 +97,15 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                     @let value = (first_mark + mark as f64) * step;
                     @let y = scale.y(value);
                     line .axis x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {}
-                    text x=(LEFT - 6) y=(y + 4) text-anchor="end" { (rounded(value)) }
+                    text x=(LEFT - 8) y=(y + 6) text-anchor="end" { (rounded(value)) }
                 }
-                @for (slot, anchor) in time_marks(series.values.len()) {
-                    text x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
+                @for (n, (slot, anchor)) in time_marks(series.values.len()).into_iter().enumerate() {
+                    // A phone has no room for those between the first, the third and the last.
+                    text .wide[!matches!(n, 0 | 2 | 5)] x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
                 path .line d=(line(series.values, &scale)) {}
+                path .points d=(points(series.values, &scale)) {}
             }
             figcaption { (title) ", " (unit) ", UTC. " a href=(table) { "As a table" } }
         }
@@ -186,12 +201,18 @@ fn runs(values: &[Option<f64>]) -> Vec<(usize, Vec<f64>)> {
 fn line(values: &[Option<f64>], scale: &Scale) -> String {
     let mut d = String::new();
     for (first, run) in runs(values) {
-        for (slot, value) in (first..).zip(&run) {
+        for (slot, value) in (first..).zip(&run).filter(|_| run.len() > 1) {
             let _ = write!(d, "{}{} {}", if slot == first { "M" } else { "L" }, scale.x(slot), scale.y(*value));
         }
-        if run.len() == 1 {
-            d.push_str("h1");
-        }
+    }
+    d
+}
+
+/// Values between two gaps.
+fn points(values: &[Option<f64>], scale: &Scale) -> String {
+    let mut d = String::new();
+    for (slot, run) in runs(values).iter().filter(|(_, run)| run.len() == 1) {
+        let _ = write!(d, "M{} {}h0", scale.x(*slot), scale.y(run[0]));
     }
     d
 }
@@ -246,9 +267,20 @@ mod tests {
     fn gaps_interrupt_the_line() {
         let values = [Some(1.0), Some(2.0), None, Some(2.0), None];
         let scale = Scale { slots: 5, min: 0.0, max: 2.0, high: High::Large };
-        assert_eq!(line(&values, &scale), "M48 88L213 10M543 10h1");
-        assert_eq!(area(&values, &scale), "M48 166L48 88L213 10V166ZM543 166L543 10V166Z");
+        assert_eq!(line(&values, &scale), "M84 100L240 14");
+        assert_eq!(points(&values, &scale), "M552 14h0");
+        assert_eq!(area(&values, &scale), "M84 186L84 100L240 14V186ZM552 186L552 14V186Z");
         assert_eq!(line(&[None; 3], &scale), "");
+    }
+
+    #[test]
+    fn empty_past_is_not_drawn() {
+        let mut values = vec![None; 100];
+        values.extend([Some(1.0); 30]);
+        let series = |values| Series { newest_ms: 0, slot_ms: 1, values };
+        let shown = |values| series(values).without_empty_past().values.len();
+        assert_eq!((shown(&values[..]), shown(&values[..102]), shown(&values[..5])), (30, SLOTS_MIN, 5));
+        assert_eq!(series(&values).without_empty_past().slot_start_ms(29), 0);
     }
 
     #[test]
@@ -263,7 +295,7 @@ mod tests {
         let series = Series { newest_ms: 0, slot_ms: DAY_MS, values: &values };
         let svg = chart("elo", "ELO", "rating", &series, High::LargeFromSmallest, "#").into_string();
         assert!(svg.contains(">980<") && svg.contains(">1,020<") && !svg.contains(">0<"), "{svg}");
-        assert!(svg.contains("d=\"M48 166h1M708 37h1\""), "{svg}");
+        assert!(svg.contains("d=\"M84 186h0M708 44h0\""), "{svg}");
     }
 
     #[test]

@@ -28,11 +28,15 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let body = html! {
         h1 { "Games" }
-        (table("Games with servers online", "Game", &overview.games, game_path, names::game))
+        (table("Games with servers online", "Game", &overview.games, game_path, badge_and_name))
         h2 { "Tags" }
         (table("Tags of servers that are online", "Tag", &overview.tags, tag_path, names::plain))
     };
     Ok(Page::new("Games", body))
+}
+
+fn badge_and_name(game: &str) -> Markup {
+    html! { (names::game_badge(game, None)) " " (names::game(game)) }
 }
 
 pub(super) fn tag_path(tag: &str) -> String {

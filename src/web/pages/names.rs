@@ -5,7 +5,7 @@
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::games;
+use crate::games::{self, Colour, Label};
 use crate::model::name::{ColourCodes, code_len, normalise, strip_colours};
 use crate::model::shown_text::{NO_NAME, ShownChars, shown, shown_name};
 use crate::web::segment::Segment;
@@ -51,8 +51,30 @@ pub(super) fn server_game(game: &str, url: &str) -> Markup {
 
 /// A game as people write it, if it is known, of any servers or of the one with this URL.
 pub(in crate::web) fn plain_game(game: &str, url: Option<&str>) -> String {
+    truncated(label(game, url).name)
+}
+
+fn label(game: &str, url: Option<&str>) -> Label {
     let protocol = url.and_then(|url| url.split_once("://")).map(|(scheme, _)| scheme);
-    truncated(games::display_name(protocol, game).unwrap_or_else(|| shown_name(game)))
+    games::label(protocol, game).unwrap_or_else(|| games::unknown(shown_name(game)))
+}
+
+/// The short name of a game in its colour, of any servers or of the one with this URL.
+pub(super) fn game_badge(game: &str, url: Option<&str>) -> Markup {
+    let Label { name, short, colour } = label(game, url);
+    html! { span .game .{ "q" (colour_class(colour)) } title={ (name) " (" (shown_name(game)) ")" } { bdi { (short) } } }
+}
+
+fn colour_class(colour: Colour) -> u8 {
+    match colour {
+        Colour::Grey => 0,
+        Colour::Red => 1,
+        Colour::Green => 2,
+        Colour::Brown => 3,
+        Colour::Blue => 4,
+        Colour::Teal => 5,
+        Colour::Purple => 6,
+    }
 }
 
 /// A player's name as written. `name` is its normalised form, from which the colour codes of the

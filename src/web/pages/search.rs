@@ -45,8 +45,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let overview = overview(&context).await?;
     let folded = fold(text);
     let is_found = |game: &&GroupOverview| {
-        let names = [Some(game.name.clone()), games::display_name(None, &game.name)];
-        names.into_iter().flatten().any(|name| fold(&name).contains(&folded))
+        let label = games::label(None, &game.name);
+        let is_short = label.as_ref().is_some_and(|label| joined(&fold(&label.short)) == joined(&folded));
+        let names = [Some(game.name.clone()), label.map(|label| label.name)];
+        is_short || names.into_iter().flatten().any(|name| fold(&name).contains(&folded))
     };
     let games = overview.games.iter().filter(is_found);
     let games: Vec<&str> = games.map(|game| game.name.as_str()).collect();
@@ -75,6 +77,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         @if games.is_empty() && maps.is_empty() { p { "None." } }
     };
     Ok(Page::new("Search", body).with(About { is_hidden: true, ..About::default() }))
+}
+
+/// People write `css`, `cs:s` and `cs s`.
+fn joined(folded: &str) -> String {
+    folded.replace(' ', "")
 }
 
 /// Servers whose name or address contains the string, those with most players first.

@@ -50,7 +50,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                             td .n { (players(server)) "/" (count(server.slots)) }
                             td { @if let Some(recent) = &server.recent { (sparkline("Players over 25 hours", &recent.ten_minutes)) } }
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
-                            td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } }
+                            td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
                             td .n { @if let Some(rank) = server.rank { (count(rank)) } }
                             td { (seen(server)) }
                         }

@@ -7,11 +7,14 @@ use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::format::count;
 use super::layout::{Page, PageResult};
-use super::{names, server_table};
+use super::{names, overview, server_table};
 use crate::api::ServerFilter;
 use crate::api::requests::{self, ServerPage};
 use crate::model::server_page::ServerOrder;
+use crate::model::shown_text::shown_name;
+use crate::model::view::{GroupOverview, Overview};
 use crate::web::context::WebContext;
 use crate::web::query;
 
@@ -45,9 +48,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     };
     let request = requests::ServersPage { filter, after, count: SERVERS, order, recent: true };
     let ServerPage { servers, next } = context.ask(request).await?;
+    let overview = overview(&context).await?;
     let body = html! {
         h1 { "Servers" }
-        (filters(&parameters, order))
+        (filters(&parameters, order, &overview))
         (server_table::table(caption(order), &servers))
         @if let Some(next) = next {
             p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { "Further servers" } }
@@ -74,7 +78,26 @@ fn kept(parameters: &Parameters, order: ServerOrder) -> String {
     texts.chain([format!("order={}&", order.name())]).collect()
 }
 
-fn filters(parameters: &Parameters, order: ServerOrder) -> Markup {
+/// A list of the games or tags of servers that are online, with their number.
+fn choice(name: &str, label: &str, chosen: &str, groups: &[GroupOverview], text: impl Fn(&str) -> String) -> Markup {
+    let mut groups: Vec<(String, &GroupOverview)> = groups.iter().map(|group| (text(&group.name), group)).collect();
+    groups.sort_by_key(|(text, _)| text.to_lowercase());
+    let is_listed = groups.iter().any(|(_, group)| group.name == chosen);
+    html! {
+        div {
+            label for={ "filter-" (name) } { (label) }
+            select id={ "filter-" (name) } name=(name) {
+                option value="" selected[chosen.is_empty()] { "all" }
+                @if !chosen.is_empty() && !is_listed { option value=(chosen) selected { (text(chosen)) " (0)" } }
+                @for (text, group) in &groups {
+                    option value=(group.name) selected[group.name == chosen] { (text) " (" (count(group.servers_online)) ")" }
+                }
+            }
+        }
+    }
+}
+
+fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview) -> Markup {
     let field = |name: &str, label: &str, value: &str| {
         html! {
             div {
@@ -86,9 +109,9 @@ fn filters(parameters: &Parameters, order: ServerOrder) -> Markup {
     html! {
         form .filters action="/servers" {
             (field("text", "Name, address or map contains", &parameters.text))
-            (field("game", "Game", &parameters.game))
+            (choice("game", "Game", &parameters.game, &overview.games, |game| names::plain_game(game, None)))
             (field("map", "Map", &parameters.map))
-            (field("tag", "Tag", &parameters.tag))
+            (choice("tag", "Tag", &parameters.tag, &overview.tags, shown_name))
             div {
                 label for="filter-state" { "State" }
                 select #filter-state name="state" {

@@ -152,7 +152,7 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
     };
     let all = get(&format!("{server}?window=2025-W47"));
     for title in ["CLQ1", "CLQ2", "ELO", "Points", "Time"] {
-        assert!(all.contains(&format!("{title}, 2025-W47</caption>")), "{title}");
+        assert!(all.contains(&format!("{title}, 2025-W47</span></caption>")), "{title}");
     }
     let hostname = sandbox.json(["servers", "show", "source://127.0.1.0:27960"])[0]["hostname"].clone();
     let hostname = hostname.as_str().expect("a name");
@@ -160,7 +160,10 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
         (server.to_owned(), hostname.to_owned()),
         (format!("{server}?window=2025-W47"), format!("Rankings of 2025-W47: {hostname}")),
         (format!("{server}?window=2025-W47&ranking=points"), format!("Points in 2025-W47: {hostname}")),
-        ("/games/baseq3?window=2025-W47&ranking=elo".to_owned(), "ELO in 2025-W47: baseq3".to_owned()),
+        (
+            "/games/baseq3?window=2025-W47&ranking=elo".to_owned(),
+            "ELO in 2025-W47: Quake III Arena / Quake Live".to_owned(),
+        ),
         ("/tags/ctf?window=2025-W48".to_owned(), "Rankings of 2025-W48: ctf".to_owned()),
     ] {
         assert!(get(&path).contains(&format!("<title>{title} - Game statistics</title>")), "{path}: {title}");

@@ -1,9 +1,13 @@
 //! The table of games (`config/games.toml`, a part of the program): names of games, where their servers
-//! answer queries, and how replies show which game it is.
+//! answer queries, and how replies show which game it is. - [`label`]: how people write games.
+
+mod label;
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
+
+pub use self::label::{Colour, Label, OwnGames, OwnGamesError, label, set_own, unknown};
 
 /// A game. The file explains each field.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,6 +17,9 @@ pub struct Game {
     #[serde(default)]
     pub aliases: Vec<String>,
     pub name: String,
+    /// As people shorten it; `None`: by the first letters of its words.
+    #[serde(default)]
+    short: Option<String>,
     /// Scheme of the protocol.
     pub protocol: String,
     pub port: u16,
@@ -130,7 +137,7 @@ static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
     struct Table {
         game: Vec<Game>,
     }
-    let table: Table = toml::from_str(include_str!("../config/games.toml")).expect("a test reads the table");
+    let table: Table = toml::from_str(include_str!("../../config/games.toml")).expect("a test reads the table");
     table.game
 });
 
@@ -180,15 +187,6 @@ pub fn of_server(protocol: &str, value: &str) -> Option<&'static Game> {
     games.next().filter(|_| games.next().is_none())
 }
 
-/// How people write a game that lists call so; those of several games that share the name. Only games of a protocol, if
-/// one is given and has any. `None`: no game is called so.
-pub fn display_name(protocol: Option<&str>, value: &str) -> Option<String> {
-    let called = || GAMES.iter().filter(|game| game.is_called(value));
-    let of_protocol = called().filter(|game| Some(&game.protocol[..]) == protocol);
-    let names = |games: Vec<&Game>| games.iter().map(|game| &game.name[..]).collect::<Vec<_>>().join(" / ");
-    [of_protocol.collect(), called().collect()].into_iter().find(|games: &Vec<&Game>| !games.is_empty()).map(names)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -226,13 +224,11 @@ mod tests {
         assert_eq!((id_by_port("unreal2", 7_778), id_by_port("gamespy1", 7_778)), ("ut2004", "ut99"));
         assert_eq!((id_by_port("gamespy2", 2_302), id_by_port("gamespy2", 9)), ("halo", "gamespy2"));
         assert_eq!(id(by_app(440)), Some("tf2"));
-        assert_eq!(display_name(None, "baseOA").as_deref(), Some("OpenArena"));
-        assert_eq!(display_name(None, "halo").as_deref(), Some("Halo: Combat Evolved"));
-        assert_eq!(display_name(None, "cstrike").as_deref(), Some("Counter-Strike 1.6 / Counter-Strike: Source"));
-        assert_eq!(display_name(Some("quake3"), "baseq3").as_deref(), Some("Quake III Arena"));
-        assert_eq!(display_name(Some("source"), "baseq3").as_deref(), Some("Quake Live"));
-        assert_eq!(display_name(Some("ase"), "baseq3"), display_name(None, "baseq3"));
-        assert_eq!(display_name(None, "no such game"), None);
+        let name = |protocol, value| label(protocol, value).map(|label| label.name);
+        assert_eq!(name(None, "baseOA").as_deref(), Some("OpenArena"));
+        assert_eq!(name(None, "halo").as_deref(), Some("Halo: Combat Evolved"));
+        assert_eq!(name(None, "cstrike").as_deref(), Some("Counter-Strike 1.6 / Counter-Strike: Source"));
+        assert_eq!(name(Some("source"), "baseq3").as_deref(), Some("Quake Live"));
         assert_eq!(by_name("ut3").and_then(|game| game.query_port(7_777)), Some(6_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(31_510)), Some(31_500));
         assert_eq!(by_name("kingpin").and_then(|game| game.query_port(5)), None);
