@@ -22,6 +22,8 @@ const PHONE_WIDTH: u32 = 360;
 /// Key codes of WebDriver.
 const TAB: &str = "\u{E004}";
 const ENTER: &str = "\u{E007}";
+const LEFT: &str = "\u{E012}";
+const DOWN: &str = "\u{E015}";
 
 struct Visit<'a> {
     browser: &'a Browser,
@@ -86,7 +88,7 @@ fn visitor_walks_through_the_site() {
 
     // The walk: home, search, a server, its last closed week, a board, a player.
     visit.open("/");
-    assert_eq!(browser.text("h1"), "Game servers and their players");
+    assert_eq!(browser.text("h1"), "Game statistics");
     visit.check("home");
     visit.picture("home");
     let server = &fleet.urls()[0];
@@ -94,6 +96,13 @@ fn visitor_walks_through_the_site() {
     browser.type_into("#site-search", searched);
     browser.press(ENTER);
     visit.arrive(|path| path.starts_with("/search?q=127."));
+    wait_until("the name is in the index", || {
+        let is_found = browser.script("return document.querySelector('main table a') !== null") == Value::from(true);
+        if !is_found {
+            browser.open(&format!("{}{}", visit.site, browser.path()));
+        }
+        is_found
+    });
     visit.check("search");
     visit.picture("search");
     browser.click("main table a");
@@ -104,7 +113,7 @@ fn visitor_walks_through_the_site() {
     browser.script("document.querySelector('#board-window').value = '2025-W47'");
     browser.click("#boards ~ form button");
     visit.arrive(|path| path.ends_with("?window=2025-W47"));
-    assert_eq!(browser.text("#boards"), "Rankings of 2025-W47");
+    assert_eq!(browser.text("#boards"), "Rankings of 2025-W47, 17 to 23 Nov 2025");
     wait_until("the page is scrolled to the boards", || {
         let position = browser.script("return document.querySelector('#boards').getBoundingClientRect().top");
         position.as_f64().expect("a position").abs() < 2.0
@@ -125,6 +134,37 @@ fn visitor_walks_through_the_site() {
     visit.check("player");
     visit.picture("player");
     let player = browser.path();
+
+    // With the script: a favourite, a value of a graph by keyboard, suggestions, and figures that follow the server.
+    browser.click(".star");
+    assert_eq!(browser.text(".star"), "★ Favourite");
+    visit.open("/");
+    wait_until("the favourite is on the first page", || browser.text("#favourites").contains(&second));
+    visit.check("home with a favourite");
+    visit.open("/servers/source://127.0.1.0:27960");
+    browser.script("document.querySelector('svg.chart').focus()");
+    browser.press(LEFT);
+    assert!(browser.text("output.value").contains(": "), "{}", browser.text("output.value"));
+    let typed: String = second.to_uppercase().chars().take(4).collect();
+    browser.type_into("#site-search", &typed);
+    wait_until("suggestions are there", || {
+        let count = browser.script("return document.querySelectorAll('#suggestions:not([hidden]) li').length");
+        count.as_u64().is_some_and(|count| count > 0)
+    });
+    visit.check("suggestions");
+    visit.picture("suggestions");
+    browser.press(DOWN);
+    let target = browser.script("return document.querySelector('#suggestions [aria-selected]').dataset.href");
+    browser.press(ENTER);
+    visit.arrive(|path| target == path);
+    visit.open(&format!("/servers/{}", fleet.urls()[0]));
+    let mark = "document.querySelector('#players').firstChild.isOld = true";
+    browser.script(mark);
+    sandbox.ok(["rescan", &fleet.urls()[0]]);
+    wait_until("the players are read again", || {
+        browser.script("return document.querySelector('#players').firstChild.isOld") != Value::from(true)
+    });
+    visit.check("server after a change");
 
     // All kinds of pages, light and dark, large and on a phone.
     let server = format!("/servers/{}", fleet.urls()[0]);

@@ -7,7 +7,7 @@ use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Schema, SchemaType};
 use utoipa::openapi::{Array, Components, Object, OpenApi, RefOr, Required, Response};
 
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use crate::web::answer::STATIC_MAX_AGE_S;
 use crate::web::schemas::name_of;
 use crate::web::v1::openapi::DESCRIPTION;
@@ -15,7 +15,8 @@ use crate::web::v1::openapi::DESCRIPTION;
 static BODY: LazyLock<Markup> = LazyLock::new(|| body(&DESCRIPTION));
 
 pub(super) async fn page() -> PageResult {
-    Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new("API", BODY.clone()) })
+    Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new("API", BODY.clone()) }
+        .with(About { without_script: true, ..About::default() }))
 }
 
 fn body(api: &OpenApi) -> Markup {

@@ -38,7 +38,7 @@ fn field(size: BannerSize, language: &str, code: &str) -> Markup {
     html! {
         p .code {
             label for=(id) { (title(size)) ", " (language) }
-            input #(id) readonly value=(code);
+            input #(id) readonly value=(code) data-copy;
         }
     }
 }

@@ -87,7 +87,8 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     };
     html! {
         figure {
-            svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" } {
+            svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" }
+                data-values=(values(series.values)) data-newest=(series.newest_ms) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id={ (id) "-title" } {
                     (title) ", " (unit)
                     @if let Some(newest) = newest { ". Newest: " (rounded(newest)) }
@@ -110,6 +111,11 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
             figcaption { (title) ", " (unit) ", UTC. " a href=(table) { "As a table" } }
         }
     }
+}
+
+/// The values for the script, which shows the one under the pointer.
+fn values(values: &[Option<f64>]) -> String {
+    values.iter().map(|value| value.map_or_else(String::new, rounded_plain)).collect::<Vec<_>>().join(",")
 }
 
 /// A value in each week.
@@ -247,6 +253,11 @@ fn mark_step(max: f64) -> f64 {
     let least = (max / 5.0).max(f64::MIN_POSITIVE);
     let power = 10_f64.powf(least.log10().floor()).max(1.0);
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(10.0 * power)
+}
+
+/// As [`rounded`], without commas.
+fn rounded_plain(value: f64) -> String {
+    rounded(value).replace(',', "")
 }
 
 /// A value with one decimal, if it is not a whole number.

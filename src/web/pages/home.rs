@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::boards;
 use super::format::{count, ranking};
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path};
@@ -45,10 +45,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let body = html! {
         h1 { (context.identity.title) }
         p .soft { (context.identity.description) }
-        (figures(&overview))
+        div #figures data-part { (figures(&overview)) }
+        section #favourites {}
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Busiest servers" }
-        (server_table::table("Servers with most players now", &busiest))
+        div #busiest data-part { (server_table::table("Servers with most players now", &busiest)) }
         p { a href="/servers?order=players" { "All servers" } }
         h2 { "Leaders of week " (overview.week) }
         p .soft {
@@ -76,7 +77,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             }
         }
     };
-    Ok(Page { title: None, ..Page::new("", body) })
+    let about = About { live: Some("/api/v1/live".to_owned()), ..About::default() };
+    Ok(Page { title: None, ..Page::new("", body) }.with(about))
 }
 
 fn figures(overview: &Overview) -> Markup {

@@ -1,6 +1,6 @@
 //! The frame of every page, and the headers of its answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Extension;
 use axum::body::Body;
@@ -9,7 +9,10 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
 
 use crate::model::shown_text::shown;
 use crate::web::answer::{MAX_AGE_S, answer};
@@ -21,9 +24,18 @@ use crate::web::problem::Problem;
 /// The style sheet of all pages.
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing but the style sheet and images of this site; no scripts at all.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-                      frame-ancestors 'none'";
+/// The script of all pages. It is a part of the page: the policy allows it by its hash, and no other one.
+const SCRIPT: &str = include_str!("site.js");
+
+/// Nothing but the style sheet, images and the one script of this site.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'sha256-{hash}'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("letters, digits and punctuation")
+});
 
 /// A page. [`framed`] puts it into the frame of the site.
 #[derive(Clone)]
@@ -45,8 +57,12 @@ pub(super) struct About {
     pub query: Option<String>,
     /// The path of a picture of [`BannerSize::Card`].
     pub card: Option<String>,
+    /// The path of the stream that says when it has changed.
+    pub live: Option<String>,
     /// The path of its feed.
     pub feed: Option<String>,
+    /// It is large, and says nothing that a script could show better.
+    pub without_script: bool,
     /// It is not for search engines, such as the results of a search.
     pub is_hidden: bool,
 }
@@ -126,10 +142,11 @@ impl Page {
                             button { "Search" }
                         }
                     }
-                    main #main { (body) }
+                    main #main data-live=[&about.live] { (body) }
                     footer {
                         p {
-                            "Every figure is computed from the public answers of game servers, by clqd. Times are UTC. "
+                            "Every figure is computed from the public answers of game servers, by clqd. "
+                            span #zone { "Times are in UTC." } " "
                             a href="/about" { "How it works, and how to opt out" } ". "
                             a href="/api" { "API" }
                         }
@@ -137,6 +154,7 @@ impl Page {
                             nav aria-label="Links of the site" { @for link in &identity.links { a href=(link.url) { (link.name) } } }
                         }
                     }
+                    @if !about.without_script { script { (PreEscaped(SCRIPT)) } }
                 }
             }
         };
@@ -201,9 +219,14 @@ pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, reque
     }
 }
 
+/// A part of a page, which the script reads.
+pub(super) fn fragment(content: Markup) -> Result<Response, Problem> {
+    answer("text/html; charset=utf-8", content.into_string().into_bytes(), MAX_AGE_S).map(with_policy)
+}
+
 fn with_policy(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

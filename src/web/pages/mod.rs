@@ -68,6 +68,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/maps", get(map::list))
         .route("/maps/{name}", get(map::page))
         .route("/search", get(search::page))
+        .route("/suggest", get(search::suggestions))
         .route("/about", get(about::page))
         .route("/about/accuracy", get(accuracy::page))
         .route("/problems/{name}", get(problems::page))

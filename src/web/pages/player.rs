@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, day, duration, ranking, score, signed, time};
+use super::format::{count, day, duration, ranking, score, signed, time, utc};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, sessions};
@@ -57,12 +57,12 @@ pub(super) async fn page(
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
     let body = html! {
-        h1 { (names::player(&player.display, &player.name)) }
+        h1 data-favourite={ "/players/" (player_key) } { (names::player(&player.display, &player.name)) }
         dl .figures {
             div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @match player.last_seen_ms {
-                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd { "playing now" } },
-                Some(last_seen_ms) => div { dt { "Last seen" } dd { (time(last_seen_ms)) } },
+                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd data-now="playing now" { "playing now" } },
+                Some(last_seen_ms) => div { dt { "Last seen" } dd data-now={ "last seen " (utc(last_seen_ms, "%Y-%m-%d")) } { (time(last_seen_ms)) } },
                 None => {},
             }
             @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { "First seen" } dd { (day(first_seen_ms)) } } }

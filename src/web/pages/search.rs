@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::Response;
 use maud::html;
 use serde::Deserialize;
 
-use super::format::time;
-use super::layout::{About, Page, PageResult};
-use super::server_table::{self, game_path, map_path};
+use super::format::{count, time};
+use super::layout::{About, Page, PageResult, fragment};
+use super::server_table::{self, game_path, map_path, server_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::games;
 use crate::model::search_text::fold;
-use crate::model::view::{GroupOverview, PlayerNameView, PlayerView, ServerSummary};
+use crate::model::view::{GroupOverview, Overview, PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name};
@@ -40,18 +41,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
             html! { h1 { "Search" } p { "Enter the name of a server, player, game or map." } },
         ));
     }
-    let players = players(&context, text).await?;
-    let servers = servers(&context, text).await?;
-    let overview = overview(&context).await?;
-    let folded = fold(text);
-    let is_found = |game: &&GroupOverview| {
-        let label = games::label(None, &game.name);
-        let is_short = label.as_ref().is_some_and(|label| joined(&fold(&label.short)) == joined(&folded));
-        let names = [Some(game.name.clone()), label.map(|label| label.name)];
-        is_short || names.into_iter().flatten().any(|name| fold(&name).contains(&folded))
-    };
-    let games = overview.games.iter().filter(is_found);
-    let games: Vec<&str> = games.map(|game| game.name.as_str()).collect();
+    let players = players(&context, text, PLAYERS).await?;
+    let servers = servers(&context, text, SERVERS).await?;
+    let games = games(&*overview(&context).await?, text);
     let maps = maps(&context, text, &servers).await?;
     let body = html! {
         h1 { "Search for " (names::plain(text)) }
@@ -84,13 +76,62 @@ fn joined(folded: &str) -> String {
     folded.replace(' ', "")
 }
 
+/// Of each kind, while a visitor types.
+const SUGGESTIONS: u32 = 5;
+
+/// What a text may mean, as the options of a list: the script of the site puts them below the form.
+pub(super) async fn suggestions(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
+    let Parameters { q: Name(q) } = query::parse(&uri)?;
+    let text = q.trim();
+    let (players, servers, games) = match text.is_empty() {
+        true => Default::default(),
+        false => (
+            players(&context, text, SUGGESTIONS).await?,
+            servers(&context, text, SUGGESTIONS).await?,
+            games(&*overview(&context).await?, text),
+        ),
+    };
+    let of_games =
+        games.iter().take(SUGGESTIONS as usize).map(|game| (game_path(game), html! { (names::game(game)) ", game" }));
+    let of_servers = servers.iter().map(|ServerSummary { public: server, .. }| {
+        let text = html! {
+            (names::hostname(&server.hostname, &server.url)) " "
+            small .soft { (server_table::players(server)) "/" (count(server.slots)) @if let Some(map) = &server.map { " on " (names::plain(map)) } }
+        };
+        (server_path(&server.url), text)
+    });
+    let of_players = players.iter().map(|player| {
+        let text = html! {
+            (names::player(&player.display, &player.name)) " " (names::game_badge(&player.game, None)) " "
+            @if let Some(last_seen_ms) = player.last_seen_ms { small .soft { "last seen " (time(last_seen_ms)) } }
+        };
+        (format!("/players/{}", player.player_key), text)
+    });
+    let options = of_games.chain(of_servers).chain(of_players).enumerate();
+    fragment(html! {
+        ul { @for (n, (path, text)) in options { li role="option" id={ "suggestion-" (n) } data-href=(path) { (text) } } }
+    })
+}
+
+/// Names of games with servers online that fit a text.
+fn games(overview: &Overview, text: &str) -> Vec<String> {
+    let folded = fold(text);
+    let is_found = |game: &&GroupOverview| {
+        let label = games::label(None, &game.name);
+        let is_short = label.as_ref().is_some_and(|label| joined(&fold(&label.short)) == joined(&folded));
+        let names = [Some(game.name.clone()), label.map(|label| label.name)];
+        is_short || names.into_iter().flatten().any(|name| fold(&name).contains(&folded))
+    };
+    overview.games.iter().filter(is_found).map(|game| game.name.clone()).collect()
+}
+
 /// Servers whose name or address contains the string, those with most players first.
-async fn servers(context: &WebContext, text: &str) -> Result<Vec<ServerSummary>, Problem> {
-    match context.ask(requests::ServersSearch { text: text.to_owned(), count: SERVERS }).await {
+async fn servers(context: &WebContext, text: &str, count: u32) -> Result<Vec<ServerSummary>, Problem> {
+    match context.ask(requests::ServersSearch { text: text.to_owned(), count }).await {
         // Searches are off, so only online servers are examined.
         Err(problem) if problem.kind == ProblemKind::Conflict => {
             let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
-            busiest_servers(context, filter, SERVERS).await
+            busiest_servers(context, filter, count).await
         }
         found => found,
     }
@@ -111,7 +152,7 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
 }
 
 /// Players with this name, then those whose names begin with it or contain it.
-async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>, Problem> {
+async fn players(context: &WebContext, text: &str, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
     let mut players = Vec::new();
     let name_of = |player: PlayerView| {
         let PlayerView { player_key, game, name, display, last_seen_ms, .. } = player;
@@ -122,7 +163,7 @@ async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>
         Err(problem) if problem.kind == ProblemKind::NotFound => (),
         Err(problem) => return Err(problem),
     }
-    match context.ask(requests::PlayerSearch { text: text.to_owned(), count: PLAYERS }).await {
+    match context.ask(requests::PlayerSearch { text: text.to_owned(), count }).await {
         Ok(found) => {
             for player in found {
                 if players.iter().all(|known: &PlayerNameView| known.player_key != player.player_key) {
@@ -134,5 +175,6 @@ async fn players(context: &WebContext, text: &str) -> Result<Vec<PlayerNameView>
         Err(problem) if problem.kind == ProblemKind::Conflict => (),
         Err(problem) => return Err(problem),
     }
+    players.truncate(count as usize);
     Ok(players)
 }

@@ -19,9 +19,10 @@ use super::server_table::{self, game_path, map_path, seen, server_path};
 use super::sessions;
 use crate::api::requests;
 use crate::model::scope::Scope;
+use crate::model::shown_text::shown_name;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
-use crate::model::view::{ListedPlayer, PublicServerDetail, SeriesView};
+use crate::model::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesView};
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query;
@@ -38,11 +39,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
     let summary = &detail.server;
     let body = html! {
-        h1 { (names::hostname(&summary.hostname, &summary.url)) }
-        (figures(&url, &detail))
+        h1 data-favourite=(path) { (names::hostname(&summary.hostname, &summary.url)) }
+        div #figures data-part { (figures(&url, &detail)) }
         @if summary.greylisted { p { "This server is excluded from rankings." } }
         h2 { "Players now" }
-        (players(&detail.players_listed))
+        div #players data-part { (players(&detail.players_listed)) }
         (boards.markup)
         h2 { "Players of the last 24 hours" }
         (sessions::on_server(&sessions))
@@ -65,7 +66,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let description = format!("{game}server at {address}: players now and over time, rankings by week, maps.");
     let card = banner_path(&path, BannerSize::Card, BannerFormat::Png);
     let query = boards.query.clone();
-    let about = About { description: Some(description), query, card: Some(card), ..About::default() };
+    let live = Some(format!("/api/v1/live?server={}", names::value(url.as_str())));
+    let about = About { description: Some(description), query, card: Some(card), live, ..About::default() };
     Ok(Page::new(boards.page_title(&name), body).with(about))
 }
 
@@ -74,8 +76,8 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
     let Join { address, link } = join(url, server.game.as_deref());
     html! {
         dl .figures {
-            div { dt { "Address" } dd { code { (address) } } }
-            div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
+            div { dt { "Address" } dd { code data-copy { (address) } } }
+            div { dt { "Players" } dd data-now=(now(server)) { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
@@ -85,6 +87,15 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
         @if !server.tags.is_empty() {
             p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } }
         }
+    }
+}
+
+/// A line for favourites.
+fn now(server: &PublicServer) -> String {
+    match (server.online, &server.map) {
+        (true, Some(map)) => format!("{} of {} on {}", count(server.players), count(server.slots), shown_name(map)),
+        (true, None) => format!("{} of {}", count(server.players), count(server.slots)),
+        (false, _) => "offline".to_owned(),
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
 use clqd::fleet::{FaultShares, Fleet};
+use sha2::Digest as _;
 
 use super::http::Answer;
 use super::{Site, http};
@@ -17,6 +19,9 @@ const PAGES_MAX: usize = 600;
 
 /// The limit of a page with its style sheet, bytes.
 const PAGE_BYTES_MAX: usize = 100_000;
+
+/// The script of every page.
+const SCRIPT: &str = include_str!("../../../src/web/pages/site.js");
 
 /// A site with a closed week and with servers online.
 fn site_with_history(seed: u64) -> (Site, Fleet) {
@@ -56,16 +61,21 @@ fn check_page(path: &str, answer: &Answer) {
     let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
     assert!(policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"), "{policy}");
     assert!(html.starts_with("<!DOCTYPE html><html lang=\"en\">") && html.ends_with("</html>"), "{path}");
+    // The only script is that of the site, which the policy allows by its hash.
+    let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(SCRIPT));
+    assert!(policy.contains(&format!("script-src 'sha256-{hash}';")), "{policy}");
+    let bytes = html.len();
+    let html = &*html.replacen(&format!("<script>{SCRIPT}</script>"), "", 1);
     // The only absolute link is the page's own address.
     let html = &*html.replacen("<link rel=\"canonical\" href=\"http", "<link rel=\"canonical\" href=\"", 1);
     for forbidden in ["<script", " style=", " onclick=", " src=\"http", "href=\"http", "javascript:"] {
         assert!(!html.contains(forbidden), "{path}: {forbidden}");
     }
-    for text in ["<title>", "<h1>", "<main "] {
+    for text in ["<title>", "<h1", "<main "] {
         assert_eq!(html.matches(text).count(), 1, "{path}: {text}");
     }
     let style = include_str!("../../../src/web/pages/style.css").len();
-    assert!(html.len() + style <= PAGE_BYTES_MAX, "{path}: {} bytes", html.len());
+    assert!(bytes + style <= PAGE_BYTES_MAX, "{path}: {bytes} bytes");
     let ids: Vec<String> = attributes(html, "id").collect();
     let unique: BTreeSet<&String> = ids.iter().collect();
     assert_eq!(ids.len(), unique.len(), "{path}: an id occurs twice");
@@ -440,7 +450,7 @@ fn names_of_dots_and_of_blanks_have_links_and_pages() {
         answer.text().to_owned()
     };
     let server = shown(&format!("/servers/{url}"));
-    assert!(server.contains(&format!("<h1><bdi>{url}</bdi></h1>")), "{server}");
+    assert!(server.contains(&format!("><bdi>{url}</bdi></h1>")), "{server}");
     for link in ["/maps/~..", "/games/~.", "/tags/~.."] {
         assert!(server.contains(&format!(" href=\"{link}\"")), "{link}: {server}");
         assert!(shown(link).contains(&format!("/servers/{url}")), "{link}");

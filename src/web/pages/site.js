@@ -1,0 +1,206 @@
+// What pages have more with scripts: times in the visitor's zone, suggestions, favourites, copy buttons, values of graphs,
+// and figures that follow the servers. Every page is complete without it.
+(() => {
+'use strict';
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const make = (tag, properties, ...children) => {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+};
+const page = text => new DOMParser().parseFromString(text, 'text/html');
+const two = number => String(number).padStart(2, '0');
+const date = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+const hour = at => `${two(at.getHours())}:${two(at.getMinutes())}`;
+
+// Times: the same form as in UTC.
+const localise = root => {
+  for (const time of all('time[datetime$="Z"]', root)) {
+    const at = new Date(time.dateTime), text = time.textContent;
+    if (/^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(text)) time.textContent = `${date(at)} ${hour(at)}`;
+    else if (/^\d\d-\d\d \d\d:\d\d$/.test(text)) time.textContent = `${date(at).slice(5)} ${hour(at)}`;
+    else if (/^\d\d:\d\d$/.test(text)) time.textContent = hour(at);
+  }
+};
+localise(document);
+for (const zone of all('#zone')) zone.textContent = 'Times are yours; graphs, days and weeks are in UTC.';
+
+// Copy buttons; browsers allow them with https only.
+const copyButtons = root => {
+  if (!navigator.clipboard) return;
+  for (const source of all('[data-copy]', root)) {
+    const button = make('button', {type: 'button', className: 'copy', textContent: 'Copy'});
+    button.onclick = async () => {
+      await navigator.clipboard.writeText(source.value ?? source.textContent);
+      button.textContent = 'Copied';
+      setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+    };
+    source.after(' ', button);
+  }
+};
+copyButtons(document);
+
+// Favourites: paths and names, in this browser only.
+const favourites = () => {
+  try {
+    const kept = JSON.parse(localStorage.getItem('favourites'));
+    return Array.isArray(kept) ? kept.filter(one => /^\/(servers|players)\//.test(one.path)) : [];
+  } catch { return []; }
+};
+const keep = list => { try { localStorage.setItem('favourites', JSON.stringify(list)); } catch { /* it is full, or off */ } };
+for (const heading of all('h1[data-favourite]')) {
+  const path = heading.dataset.favourite;
+  const button = make('button', {type: 'button', className: 'star'});
+  const show = () => {
+    const is = favourites().some(one => one.path === path);
+    button.setAttribute('aria-pressed', is);
+    button.textContent = is ? '★ Favourite' : '☆ Add to favourites';
+  };
+  button.onclick = () => {
+    const others = favourites().filter(one => one.path !== path);
+    const was = others.length < favourites().length;
+    keep(was ? others : [{path, name: heading.textContent.slice(0, 80)}, ...others].slice(0, 100));
+    show();
+  };
+  show();
+  heading.after(button);
+}
+for (const place of all('#favourites')) {
+  const list = favourites();
+  if (list.length === 0) continue;
+  const rows = make('ul');
+  for (const {path, name} of list) {
+    const row = make('li', {}, make('a', {href: path, textContent: name}), ' ');
+    rows.append(row);
+    if (rows.children.length > 20) continue;
+    fetch(path).then(answer => answer.ok ? answer.text() : '').then(text => {
+      const now = page(text).querySelector('[data-now]');
+      if (now) row.append(make('span', {className: 'soft', textContent: now.dataset.now}));
+    }).catch(() => {});
+  }
+  place.append(make('h2', {textContent: 'Your favourites'}), rows);
+}
+
+// Suggestions while typing.
+for (const input of all('#site-search')) {
+  const list = make('ul', {id: 'suggestions', hidden: true});
+  list.setAttribute('role', 'listbox');
+  list.setAttribute('aria-label', 'Suggestions');
+  const set = (name, value) => value === null ? input.removeAttribute(name) : input.setAttribute(name, value);
+  Object.entries({role: 'combobox', 'aria-autocomplete': 'list', 'aria-controls': list.id, 'aria-expanded': false,
+    autocomplete: 'off'}).forEach(([name, value]) => set(name, value));
+  input.form.append(list);
+  let asked = '', timer = 0, chosen = -1;
+  const choose = number => {
+    const options = list.children;
+    options[chosen]?.removeAttribute('aria-selected');
+    chosen = options.length === 0 || number < 0 ? -1 : number % options.length;
+    options[chosen]?.setAttribute('aria-selected', true);
+    set('aria-activedescendant', options[chosen]?.id ?? null);
+  };
+  const close = () => { list.hidden = true; set('aria-expanded', false); choose(-1); };
+  const ask = async () => {
+    const text = asked = input.value.trim();
+    if (text.length < 2) return close();
+    const answer = await fetch(`/suggest?q=${encodeURIComponent(text)}`).catch(() => null);
+    if (!answer?.ok || text !== asked) return;
+    const found = page(await answer.text());
+    localise(found);
+    list.replaceChildren(...all('li', found));
+    chosen = -1;
+    list.hidden = list.children.length === 0;
+    set('aria-expanded', !list.hidden);
+    set('aria-activedescendant', null);
+  };
+  input.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(ask, 150); });
+  input.addEventListener('keydown', event => {
+    if (event.key === 'Escape') close();
+    if (list.hidden) return;
+    if (event.key === 'ArrowDown') choose(chosen + 1);
+    else if (event.key === 'ArrowUp') choose(chosen < 1 ? list.children.length - 1 : chosen - 1);
+    else if (event.key === 'Enter' && chosen >= 0) location.href = list.children[chosen].dataset.href;
+    else return;
+    event.preventDefault();
+  });
+  list.addEventListener('mousedown', event => event.preventDefault());
+  list.addEventListener('click', event => {
+    const option = event.target.closest('li');
+    if (option) location.href = option.dataset.href;
+  });
+  input.addEventListener('blur', close);
+}
+
+// Values of graphs, under the pointer and by the arrow keys.
+const graphValues = root => {
+  for (const svg of all('svg.chart[data-values]', root)) {
+    const values = svg.dataset.values.split(','), {newest, slot, left, width} = svg.dataset;
+    const last = Math.max(values.length - 1, 1), shown = make('output', {className: 'value'});
+    const cursor = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+    cursor.setAttribute('class', 'cursor');
+    svg.append(cursor);
+    svg.after(shown);
+    let at = values.length - 1;
+    const show = number => {
+      at = Math.min(Math.max(number, 0), values.length - 1);
+      const x = Number(left) + at * Number(width) / last;
+      for (const [name, value] of [['x1', x], ['x2', x], ['y1', 0], ['y2', svg.viewBox.baseVal.height]]) {
+        cursor.setAttribute(name, value);
+      }
+      const from = new Date(Number(newest) - (values.length - 1 - at) * Number(slot)).toISOString();
+      const time = Number(slot) < 86400000 ? from.slice(0, 16).replace('T', ' ') : from.slice(0, 10);
+      shown.textContent = `${time}: ${values[at] === '' ? 'no data' : values[at]}`;
+    };
+    svg.setAttribute('tabindex', 0);
+    svg.addEventListener('pointermove', event => {
+      const box = svg.getBoundingClientRect();
+      const x = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
+      show(Math.round((x - Number(left)) * last / Number(width)));
+    });
+    svg.addEventListener('focus', () => show(at));
+    svg.addEventListener('keydown', event => {
+      const to = {ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: values.length - 1}[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      show(to);
+    });
+  }
+};
+graphValues(document);
+
+// Parts of the page follow the servers: the page is read again when something has changed.
+for (const main of all('main[data-live]')) {
+  let source = null, reading = false;
+  const read = async () => {
+    if (reading) return;
+    reading = true;
+    const answer = await fetch(location.href).catch(() => null);
+    if (answer?.ok) {
+      const now = page(await answer.text());
+      for (const part of all('[data-part]')) {
+        const next = now.getElementById(part.id);
+        if (!next || part.contains(document.activeElement)) continue;
+        [localise, copyButtons].forEach(change => change(next));
+        if (next.innerHTML !== part.innerHTML) part.replaceChildren(...next.childNodes);
+      }
+    }
+    reading = false;
+  };
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(main.dataset.live);
+    let isFirst = true;
+    const changed = () => { if (!isFirst) read(); isFirst = false; };
+    ['overview', 'server'].forEach(name => source.addEventListener(name, changed));
+    source.onerror = () => {
+      // The server has too many streams, or is away: it connects again by itself only after an interruption.
+      if (source?.readyState !== EventSource.CLOSED) return;
+      source = null;
+      setTimeout(() => { read(); open(); }, 60000);
+    };
+  };
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) { source?.close(); source = null; } else { read(); open(); }
+  });
+  open();
+}
+})();
