@@ -354,6 +354,7 @@ impl BoardPart {
             Scope::Game(name) | Scope::Tag(name) => shown_name(name),
         };
         html! {
+            @if !self.entries.is_empty() {
             div .scroll tabindex="0" role="region" aria-label={ (title) " of " (scope) } {
                 table {
                     caption { span .unseen { (title) ", " (self.head.window.window) } }
@@ -374,6 +375,7 @@ impl BoardPart {
                         }
                     }
                 }
+            }
             }
             @if self.entries.is_empty() { p { "No player yet. " (ranking_meaning(ranking).1) } }
         }

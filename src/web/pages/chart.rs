@@ -59,7 +59,7 @@ const PLOT_WIDTH: i64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: i64 = HEIGHT - TOP - BOTTOM;
 
 /// Marks of the time axis.
-const TIME_MARKS: usize = 6;
+const TIME_MARKS: usize = 5;
 
 /// Fewer slots are not drawn, though the past was empty.
 const SLOTS_MIN: usize = 12;
@@ -79,11 +79,15 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     let smallest = if high == High::LargeFromSmallest { known().fold(f64::INFINITY, f64::min) } else { 0.0 };
     let step = mark_step(largest - smallest);
     let first_mark = (smallest / step).floor();
-    let marks = (largest / step - first_mark).ceil().max(1.0);
-    let scale = Scale { slots: series.values.len(), min: first_mark * step, max: (first_mark + marks) * step, high };
-    let format = match series.slot_ms {
-        ..DAY_MS if series.values.len() as i64 * series.slot_ms <= 2 * DAY_MS => "%H:%M",
-        _ => "%Y-%m-%d",
+    // There is no rank 0.
+    let least = if high == High::Small { 1.0 } else { f64::NEG_INFINITY };
+    let marks = (largest.max(least + 1.0) / step - first_mark).ceil().max(1.0);
+    let min = (first_mark * step).max(least);
+    let scale = Scale { slots: series.values.len(), min, max: (first_mark + marks) * step, high };
+    let format = match series.values.len() as i64 * series.slot_ms / DAY_MS {
+        0..=2 => "%H:%M",
+        3..=370 => "%m-%d",
+        _ => "%Y-%m",
     };
     html! {
         figure {
@@ -95,14 +99,14 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                     @if known().next().is_some() { ". Largest: " (rounded(largest)) }
                 }
                 @for mark in 0..=marks as i64 {
-                    @let value = (first_mark + mark as f64) * step;
+                    @let value = ((first_mark + mark as f64) * step).max(least);
                     @let y = scale.y(value);
                     line .axis x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y) y2=(y) {}
                     text x=(LEFT - 8) y=(y + 6) text-anchor="end" { (rounded(value)) }
                 }
                 @for (n, (slot, anchor)) in time_marks(series.values.len()).into_iter().enumerate() {
-                    // A phone has no room for those between the first, the third and the last.
-                    text .wide[!matches!(n, 0 | 2 | 5)] x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
+                    // A phone has room for three.
+                    text .wide[n % 2 == 1] x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
                 path .line d=(line(series.values, &scale)) {}
@@ -301,6 +305,16 @@ mod tests {
     }
 
     #[test]
+    fn there_is_no_rank_0() {
+        let series = |values| Series { newest_ms: 0, slot_ms: DAY_MS, values };
+        let svg = |values| chart("r", "Rank", "", &series(values), High::Small, "#").into_string();
+        for values in [&[Some(1.0)][..], &[Some(1.0), Some(1.0)], &[Some(1.0), Some(250.0)]] {
+            let svg = svg(values);
+            assert!(svg.contains(">1<") && !svg.contains(">0<") && !svg.contains("NaN"), "{svg}");
+        }
+    }
+
+    #[test]
     fn axis_of_ratings_begins_below_the_smallest() {
         let values = [Some(980.0), None, Some(1_013.0)];
         let series = Series { newest_ms: 0, slot_ms: DAY_MS, values: &values };
@@ -314,10 +328,7 @@ mod tests {
         for (max, want) in [(0.0, 1.0), (4.0, 1.0), (7.0, 2.0), (16.0, 5.0), (64.0, 20.0), (20_000.0, 5_000.0)] {
             assert_eq!(mark_step(max), want, "{max}");
         }
-        assert_eq!(
-            time_marks(150),
-            [(0, "start"), (29, "middle"), (59, "middle"), (89, "middle"), (119, "middle"), (149, "end")]
-        );
+        assert_eq!(time_marks(150), [(0, "start"), (37, "middle"), (74, "middle"), (111, "middle"), (149, "end")]);
         assert_eq!(time_marks(1), [(0, "start")]);
         assert_eq!(time_marks(0), [(0, "start")]);
         assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1,234.6".into()));

@@ -4,20 +4,22 @@
 //! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
 //!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
-//!   [`sessions`]: when somebody played; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
+//!   [`sessions`]: when somebody played; [`availability`]: when a server was there; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
 //! - [`sitemap`]: for search engines.
 //! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
-//! - [`names`], [`format`], [`chart`]: names, numbers and series as HTML and SVG.
+//! - [`names`], [`format`], [`chart`], [`hours_of_week`]: names, numbers and series as HTML and SVG.
 
 mod about;
 mod accuracy;
 mod api;
+mod availability;
 mod banners;
 mod boards;
 pub(super) mod chart;
 pub(super) mod format;
 mod groups;
 mod home;
+mod hours_of_week;
 pub(super) mod join;
 pub(super) mod layout;
 mod map;

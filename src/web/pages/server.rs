@@ -7,16 +7,17 @@ use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::banners;
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, rounded};
 use super::format::{count, ranking as ranking_name, short_time, signed, time};
+use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
 use super::sessions;
+use super::{availability, banners};
 use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
@@ -49,6 +50,12 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (sessions::on_server(&sessions))
         h2 { "Players over time" }
         @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
+        @if let Some(series) = detail.series.as_ref().filter(|series| series.hours.iter().any(Option::is_some)) {
+            div .charts {
+                section { h2 { "Availability" } (availability::section(series, summary.added_ms)) }
+                section { h2 { "Busy hours" } (busy_hours(series)) }
+            }
+        }
         h2 { "Maps of this week" }
         (maps(&detail))
         h2 { "All-time best" }
@@ -103,6 +110,12 @@ fn players(listed: &[ListedPlayer]) -> Markup {
     let mut listed: Vec<&ListedPlayer> = listed.iter().collect();
     listed.sort_by_key(|player| std::cmp::Reverse(player.points));
     let has_pings = listed.iter().any(|player| player.ping.is_some());
+    let note = |player: &ListedPlayer| match () {
+        () if player.spectator => Some("spectator"),
+        () if player.player_key.is_none() => Some("bot, or not ranked"),
+        () => None,
+    };
+    let has_notes = listed.iter().any(|player| note(player).is_some());
     let has_starts = listed.iter().any(|player| player.since_ms.is_some());
     html! {
         @if listed.is_empty() { p { "Nobody." } } @else {
@@ -114,7 +127,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
                             th scope="col" { "Player" } th scope="col" .n { "Points" }
                             @if has_pings { th scope="col" .n { "Ping, ms" } }
                             @if has_starts { th scope="col" { "Since" } }
-                            th scope="col" { "Note" }
+                            @if has_notes { th scope="col" { "Note" } }
                         }
                     }
                     tbody {
@@ -129,7 +142,7 @@ fn players(listed: &[ListedPlayer]) -> Markup {
                                 td .n { @if let Some(points) = player.points { (signed(points)) } }
                                 @if has_pings { td .n { @if let Some(ping) = player.ping { (signed(ping.into())) } } }
                                 @if has_starts { td { @if let Some(since_ms) = player.since_ms { (short_time(since_ms, "%H:%M")) } } }
-                                td { @if player.spectator { "spectator" } @else if player.player_key.is_none() { "bot, or not ranked" } }
+                                @if has_notes { td { @if let Some(note) = note(player) { (note) } } }
                             }
                         }
                     }
@@ -214,6 +227,14 @@ fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
     }
 }
 
+/// Mean players in each hour of the week.
+fn busy_hours(series: &SeriesView) -> Markup {
+    let means = HoursOfWeek::of_means(series.newest_hour_ms, &series.hours);
+    let title = format!("Mean players in each hour of the week. Most: {}", rounded(means.largest()));
+    let caption = "Mean players in each hour of the week over 32 days, UTC; stronger colour: more";
+    means.draw("busy-title", &title, caption, |players| format!("{} players", rounded(players)))
+}
+
 fn maps(detail: &PublicServerDetail) -> Markup {
     html! {
         @if detail.maps.is_empty() { p { "None yet." } } @else {
@@ -282,7 +303,6 @@ fn scanning(detail: &PublicServerDetail) -> Markup {
             div { dt { "Missed scans in a row" } dd { (count(server.missed)) } }
             div { dt { "Share of this week in which it was seen" } dd { (rounded(detail.coverage * 100.0)) " %" } }
             div { dt { "Authentication of its replies" } dd { (authentication) } }
-            div { dt { "Known since" } dd { (time(server.added_ms)) } }
         }
         @if !server.screened.is_empty() {
             p { "Parts of its answers were not used:" }

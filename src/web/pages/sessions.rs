@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::format::{count, duration, short_time, signed, utc};
+use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark};
 use super::names;
 use super::server_table::{map_path, server_path};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
@@ -27,15 +28,6 @@ const DAYS_MAX: usize = 14;
 
 /// Seconds of which the players of a server are listed.
 pub(super) const ON_SERVER_S: u32 = 86_400;
-
-// The drawings are as wide as a phone, so that their text is not made smaller.
-const LEFT: i64 = 68;
-const CELL: i64 = 9;
-const ROW: i64 = 16;
-const PLOT_WIDTH: i64 = 24 * CELL;
-const WIDTH: i64 = LEFT + PLOT_WIDTH + 42;
-
-const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 /// The sessions of a player: drawings and a list.
 pub(super) fn of_player(sessions: &[SessionView], player_key: u32) -> Markup {
@@ -156,40 +148,19 @@ fn days(sessions: &[SessionView]) -> Markup {
 
 /// The minutes of all sessions in each hour of the week.
 fn hours_of_the_week(sessions: &[SessionView]) -> Markup {
-    let mut played_ms = [[0_i64; 24]; 7];
+    let mut played = HoursOfWeek::default();
     for (hour_ms, ms) in sessions.iter().flat_map(hours) {
-        // 1970-01-01 was a Thursday.
-        let weekday = (hour_ms.div_euclid(DAY_MS) + 3).rem_euclid(7) as usize;
-        played_ms[weekday][(hour_ms.rem_euclid(DAY_MS) / HOUR_MS) as usize] += ms;
+        *played.at(hour_ms).get_or_insert(0.0) += ms as f64;
     }
-    let largest = played_ms.as_flattened().iter().copied().max().unwrap_or_default().max(1);
-    let height = 7 * ROW + 18;
-    html! {
-        figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="hours-title" {
-                title id="hours-title" { "Hours of the week in which the player played. Most: " (hours_and_minutes(largest)) " in an hour of the week" }
-                @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
-                    text x="0" y=(y + 12) { (WEEKDAYS[weekday][..3]) }
-                    @for hour in 0..24 {
-                        @let ms = played_ms[weekday][hour];
-                        @if ms > 0 {
-                            rect .heat x=(LEFT + hour as i64 * CELL) y=(y + 1) width=(CELL - 1) height=(ROW - 2)
-                                fill-opacity=(format!("{:.2}", 0.2 + 0.8 * ms as f64 / largest as f64)) {
-                                title { (WEEKDAYS[weekday]) " " (hour) ":00, " (hours_and_minutes(ms)) }
-                            }
-                        }
-                    }
-                    line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + ROW) y2=(y + ROW) {}
-                }
-                @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
-            }
-            figcaption { "Hours of the week in which the player plays, UTC; stronger colour: longer" }
-        }
-    }
-}
-
-fn hour_mark(hour: i64, height: i64) -> Markup {
-    html! { text x=(LEFT + hour * CELL) y=(height - 4) text-anchor="middle" { (hour) } }
+    let text = |ms: f64| hours_and_minutes(ms as i64);
+    let largest = text(played.largest());
+    let title = format!("Hours of the week in which the player played. Most: {largest} in an hour of the week");
+    played.draw(
+        "hours-title",
+        &title,
+        "Hours of the week in which the player plays, UTC; stronger colour: longer",
+        text,
+    )
 }
 
 /// `3:05`.
