@@ -3,6 +3,7 @@
 use super::error::ApiError;
 use super::status::{Status, StoreStatus};
 use crate::engine::{Engine, StateReader};
+use crate::model::search_text::Match;
 use crate::model::view::board::StorageUse;
 use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
 use crate::model::view::{PlayerNameView, ServerDetail};
@@ -34,8 +35,8 @@ pub trait Host {
     /// Calls `read` once with the state of one moment. A view is not held for long, because that delays the next one.
     fn with_view(&self, read: &mut dyn FnMut(&StateView<'_>)) -> Result<(), ApiError>;
 
-    /// Players whose names have all words of the text, the best matches first.
-    fn find_players(&self, text: &str, count: usize) -> Result<Vec<PlayerKey>, ApiError>;
+    /// Players whose names have all words of the text, the best matches first, then the newest.
+    fn find_players(&self, text: &str, count: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError>;
 
     /// Servers whose host name has all words of the text, or whose address contains it.
     fn find_servers(&self, text: &str) -> Result<Vec<ServerKey>, ApiError>;

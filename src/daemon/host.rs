@@ -11,6 +11,7 @@ use crate::api::{
     Status,
 };
 use crate::daemon::disk_space::free_bytes;
+use crate::model::search_text::Match;
 use crate::model::view::ClockStatus;
 use crate::model::view::board::StorageUse;
 use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
@@ -32,7 +33,7 @@ impl Host for DaemonHost<'_> {
         Ok(())
     }
 
-    fn find_players(&self, text: &str, count: usize) -> Result<Vec<PlayerKey>, ApiError> {
+    fn find_players(&self, text: &str, count: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError> {
         Ok(self.shared.name_search()?.find_players(text, count))
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustc_hash::FxBuildHasher;
 
 use super::views::Views;
+use crate::model::search_text::Match;
 use crate::model::{PlayerKey, ServerKey};
 use crate::state::name_index::{NameIndex, SERVER_NAMES_MAX, players_of, servers_of};
 use crate::store::{Reader, StoreError};
@@ -32,7 +33,7 @@ pub(super) struct NameSearch {
     servers: Mutex<NameIndex>,
 }
 
-fn find(index: &Mutex<NameIndex>, text: &str, count: usize) -> Vec<u32> {
+fn find(index: &Mutex<NameIndex>, text: &str, count: usize) -> Vec<(Match, u32)> {
     // The index is shared, not locked, while it is searched.
     let index = index.lock().expect("index lock poisoned").clone();
     index.find(text, count)
@@ -44,14 +45,14 @@ impl NameSearch {
     }
 
     /// Players whose names have all words of the text, at most `count`.
-    pub fn find_players(&self, text: &str, count: usize) -> Vec<PlayerKey> {
-        find(&self.players, text, count).into_iter().map(PlayerKey).collect()
+    pub fn find_players(&self, text: &str, count: usize) -> Vec<(Match, PlayerKey)> {
+        find(&self.players, text, count).into_iter().map(|(how, key)| (how, PlayerKey(key))).collect()
     }
 
     /// Servers whose host name or address a text finds. Some may have another name by now, or be removed.
     pub fn find_servers(&self, text: &str) -> Vec<ServerKey> {
         let mut found: Vec<ServerKey> =
-            find(&self.servers, text, SERVER_NAMES_MAX).into_iter().map(ServerKey).collect();
+            find(&self.servers, text, SERVER_NAMES_MAX).into_iter().map(|(_, key)| ServerKey(key)).collect();
         found.sort_unstable();
         found.dedup();
         found

@@ -194,6 +194,7 @@ mod tests {
     use super::*;
     use crate::api::{Answer, Host, Line, Read, Status, requests};
     use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::search_text::Match;
     use crate::model::view::ServerSummary;
     use crate::model::view::board::{BoardQuery, BoardSelector, StorageUse};
     use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
@@ -245,7 +246,7 @@ mod tests {
             Ok(())
         }
 
-        fn find_players(&self, _: &str, _: usize) -> Result<Vec<PlayerKey>, ApiError> {
+        fn find_players(&self, _: &str, _: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError> {
             unreachable!("not of a view")
         }
 

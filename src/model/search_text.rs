@@ -17,6 +17,22 @@ const LETTERS: [(char, &str); 10] = [
     ('þ', "th"),
 ];
 
+/// How well a name matches a text, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Match {
+    Equal,
+    /// The name begins with the text.
+    Begins,
+    /// Each word begins a word of the name.
+    Words,
+    /// Each word is in the name.
+    Inside,
+}
+
+impl Match {
+    pub const ALL: [Match; 4] = [Match::Equal, Match::Begins, Match::Words, Match::Inside];
+}
+
 /// The words of a text in lower case, without accents, each behind a space but the first. Everything that is no letter
 /// and no digit separates words. A text without words becomes itself, in lower case.
 pub fn fold(text: &str) -> String {

@@ -7,6 +7,7 @@ use super::name_index;
 use crate::api::{ApiError, ArchiveStatus, Host, PublicArchiveStatus, Read, StateView, Status, checked};
 use crate::config::Config;
 use crate::engine::StoreReader;
+use crate::model::search_text::Match;
 use crate::model::view::ServerDetail;
 use crate::model::view::board::StorageUse;
 use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
@@ -62,7 +63,7 @@ impl Host for Offline<'_> {
         Ok(())
     }
 
-    fn find_players(&self, text: &str, count: usize) -> Result<Vec<PlayerKey>, ApiError> {
+    fn find_players(&self, text: &str, count: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError> {
         name_index::find_players(&self.state.store.reader(), text, count).map_err(ApiError::internal)
     }
 

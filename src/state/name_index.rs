@@ -17,7 +17,7 @@ use memchr::memmem;
 
 use crate::engine::{SERVER_NAMES_CHUNK, ServerName};
 use crate::model::name::{ColourCodes, strip_colours};
-use crate::model::search_text::fold;
+use crate::model::search_text::{Match, fold};
 use crate::model::{PlayerKey, ServerKey};
 use crate::store::{Reader, StoreError};
 
@@ -158,8 +158,8 @@ impl NameIndex {
         }
     }
 
-    /// Keys of names that a text finds, the best matches first ([`Match`]), then the newest; at most `count` names.
-    pub fn find(&self, text: &str, count: usize) -> Vec<u32> {
+    /// Keys of names that a text finds, the best matches first, then the newest; at most `count` names.
+    pub fn find(&self, text: &str, count: usize) -> Vec<(Match, u32)> {
         let mut search = Search::new(text, count);
         for (_, chunk) in self.chunks.iter().rev() {
             search.look_at(chunk);
@@ -169,18 +169,6 @@ impl NameIndex {
         }
         search.found()
     }
-}
-
-/// How well a name matches a text, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Match {
-    Equal,
-    /// The name begins with the text.
-    Begins,
-    /// Each word begins a word of the name.
-    Words,
-    /// Each word is in the name.
-    Inside,
 }
 
 /// What a name must have.
@@ -266,10 +254,9 @@ impl Search {
         self.found[..=Match::Begins as usize].iter().map(Vec::len).sum::<usize>() >= self.count
     }
 
-    fn found(self) -> Vec<u32> {
-        let mut all = self.found.concat();
-        all.truncate(self.count);
-        all
+    fn found(self) -> Vec<(Match, u32)> {
+        let of = |(how, keys): (Match, Vec<u32>)| keys.into_iter().map(move |key| (how, key));
+        Match::ALL.into_iter().zip(self.found).flat_map(of).take(self.count).collect()
     }
 }
 
@@ -293,7 +280,7 @@ pub fn servers_of(names: &[ServerName]) -> Chunk {
 }
 
 /// As [`NameIndex::find`], in the names of all players of a store.
-pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<PlayerKey>, StoreError> {
+pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<(Match, PlayerKey)>, StoreError> {
     let mut search = Search::new(text, count);
     let newest = NameIndex::number_of(reader.player_counts()?.0.0.saturating_sub(1));
     for number in (0..=newest).rev() {
@@ -302,14 +289,14 @@ pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<Pla
             break;
         }
     }
-    Ok(search.found().into_iter().map(PlayerKey).collect())
+    Ok(search.found().into_iter().map(|(how, key)| (how, PlayerKey(key))).collect())
 }
 
 /// Servers whose host name or address a text finds, each once.
 pub fn find_servers(servers: &[ServerName], text: &str) -> Vec<ServerKey> {
     let mut search = Search::new(text, SERVER_NAMES_MAX);
     search.look_at(&servers_of(servers));
-    let mut found: Vec<ServerKey> = search.found().into_iter().map(ServerKey).collect();
+    let mut found: Vec<ServerKey> = search.found().into_iter().map(|(_, key)| ServerKey(key)).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -334,7 +321,7 @@ mod tests {
 
     #[track_caller]
     fn check(index: &NameIndex, text: &str, want: &[u32]) {
-        let found: Vec<u32> = index.find(text, 3);
+        let found: Vec<u32> = index.find(text, 3).into_iter().map(|(_, key)| key).collect();
         assert_eq!(found, want, "{text:?}");
     }
 
@@ -427,7 +414,8 @@ mod tests {
             let mut want: Vec<_> = named.iter().filter_map(|(key, name)| Some((how(name)?, std::cmp::Reverse(*key)))).collect();
             want.sort();
             let want: Vec<u32> = want.into_iter().map(|(_, key)| key.0).collect();
-            proptest::prop_assert_eq!(index(&named).find(&text, 1_000), want);
+            let found: Vec<u32> = index(&named).find(&text, 1_000).into_iter().map(|(_, key)| key).collect();
+            proptest::prop_assert_eq!(found, want);
         }
     }
 }

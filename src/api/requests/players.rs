@@ -1,5 +1,8 @@
 //! Players: reads and corrections.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,6 +12,7 @@ use crate::api::checks;
 use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
+use crate::model::search_text::Match;
 use crate::model::view::board::PlayerSelector;
 use crate::model::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
 use crate::model::{NameHash, PlayerKey};
@@ -45,12 +49,22 @@ pub struct PlayerSearch {
     pub count: u32,
 }
 
+/// Names among which those who were seen last come first: their times are some reads each. If more names match as well, only
+/// the newest players are among them.
+const CANDIDATES: usize = 200;
+
 request!(PlayerSearch: "player.search", Access::Read => Vec<PlayerNameView>, |request| checks::rows(request.count));
 
 impl Read for PlayerSearch {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
-        let found = host.find_players(&self.text, self.count as usize)?;
-        host.read(|view| view.player_names(found))?
+        let count = self.count as usize;
+        let found = host.find_players(&self.text, count.max(CANDIDATES))?;
+        let how: BTreeMap<u32, Match> = found.iter().map(|(how, player)| (player.0, *how)).collect();
+        let found = found.into_iter().map(|(_, player)| player).collect();
+        let mut players = host.read(|view| view.player_names(found))??;
+        players.sort_by_key(|player| (how.get(&player.player_key).copied(), Reverse(player.last_seen_ms)));
+        players.truncate(count);
+        Ok(players)
     }
 }
 

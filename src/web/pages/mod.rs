@@ -1,7 +1,7 @@
 //! The website: pages for people, rendered here, complete without scripts. A page sends the same
 //! requests to the engine as the API; it computes nothing but how to show the answers.
 //!
-//! - [`home`], [`servers`], [`server`], [`player`], [`groups`] (games and tags), [`map`] (and all maps),
+//! - [`home`], [`servers`], [`server`], [`player`], [`compare`] (two players), [`groups`] (games and tags), [`map`] (and all maps),
 //!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`sessions`]: when somebody played; [`availability`]: when a server was there; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
@@ -16,6 +16,7 @@ mod availability;
 mod banners;
 mod boards;
 pub(super) mod chart;
+mod compare;
 pub(super) mod format;
 mod groups;
 mod home;
@@ -64,6 +65,7 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/series", get(online::page))
         .route("/series/{*url}", get(server::series_page))
         .route("/players/{key}", get(player::page))
+        .route("/compare", get(compare::page))
         .route("/games", get(groups::list))
         .route("/games/{name}", get(groups::game))
         .route("/tags/{name}", get(groups::tag))

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
+use super::compare;
 use super::format::{count, day, duration, ranking, score, signed, time, utc};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
@@ -22,11 +23,18 @@ use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::model::view::{BestView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
+use crate::web::problem::ProblemKind;
 use crate::web::query::{self, Number, Skip};
+
+/// Players of other games who are named.
+const SAME_NAMES_MAX: usize = 20;
+
+/// Best positions before those that are folded.
+const BEST_SHOWN: usize = 10;
 
 /// Servers whose ratings are drawn.
 const RATING_CHARTS_MAX: usize = 4;
@@ -53,6 +61,14 @@ pub(super) async fn page(
     let sessions = if skip == 0 { context.ask(sessions).await? } else { Vec::new() };
     let companions = requests::PlayerCompanions { player_key, count: sessions::COMPANIONS };
     let companions = if skip == 0 { context.ask(companions).await? } else { Vec::new() };
+    let named = context.ask(requests::Player { name: player.name.clone() }).await;
+    let same_name: Vec<PlayerView> = match named {
+        Ok(named) => {
+            named.into_iter().filter(|other| other.player_key != player.player_key).take(SAME_NAMES_MAX).collect()
+        }
+        Err(problem) if problem.kind == ProblemKind::NotFound => Vec::new(),
+        Err(problem) => return Err(problem.into()),
+    };
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
@@ -66,6 +82,7 @@ pub(super) async fn page(
                 None => {},
             }
             @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { "First seen" } dd { (day(first_seen_ms)) } } }
+            @if skip == 0 { (favourites(&player)) }
             @if is_complete { (totals(&player.weeks)) }
         }
         @if !player.online_on.is_empty() {
@@ -77,6 +94,10 @@ pub(super) async fn page(
         @if !player.aliases.is_empty() {
             p { "Merged with: " @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " } }
         }
+        @if !same_name.is_empty() {
+            p { "The same name in other games: " @for other in &same_name { a href={ "/players/" (other.player_key) } { (names::game_badge(&other.game, None)) } " " } }
+        }
+        (compare::form(player_key))
         @if skip == 0 {
             h2 { "Sessions" }
             (sessions::of_player(&sessions, player_key))
@@ -97,6 +118,29 @@ pub(super) async fn page(
     Ok(Page::new(title, body).with(about).into_response())
 }
 
+/// The best position of the newest week, and the server with most time.
+fn favourites(player: &PlayerView) -> Markup {
+    let newest = player.weeks.first().map_or("", |week| &week.week);
+    let of_newest = player.weeks.iter().take_while(|week| week.week == newest);
+    let best = of_newest
+        .flat_map(|week| week.positions.iter().map(move |(of, position)| (*position, *of, week)))
+        .min_by_key(|(position, of, _)| (*position, *of));
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    for week in &player.weeks {
+        *times.entry(&week.server).or_default() += week.time_ms;
+    }
+    let most = times.into_iter().max_by_key(|(_, time_ms)| *time_ms);
+    html! {
+        @if let Some((position, of, week)) = best {
+            div {
+                dt { "Best position of " (week.week) }
+                dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } { "#" (count(position)) " " (ranking(of).0) } }
+            }
+        }
+        @if let Some((server, _)) = most { div { dt { "Most on" } dd { a href=(server_path(server)) { (server_name(player, server)) } } } }
+    }
+}
+
 fn totals(weeks: &[PlayerWeekView]) -> Markup {
     let time_ms = weeks.iter().map(|week| week.time_ms as i64).sum();
     let points = weeks.iter().map(|week| week.points).sum();
@@ -111,7 +155,7 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
 }
 
 /// The name of a server of the player.
-fn server_name(player: &PlayerView, url: &str) -> Markup {
+pub(super) fn server_name(player: &PlayerView, url: &str) -> Markup {
     names::hostname(hostname(player, url), url)
 }
 
@@ -178,7 +222,7 @@ fn weeks(player: &PlayerView) -> Markup {
 }
 
 /// The score in the unit of the ranking.
-fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
+pub(super) fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     match ranking {
         Ranking::Clq1 => display_score(ranking, Score(week.clq1 as i64)),
         Ranking::Clq2 => week.clq2 as f64,
@@ -188,28 +232,36 @@ fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     }
 }
 
+/// The best first.
 fn best(player: &PlayerView) -> Markup {
-    let mut by_server: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-    for best in &player.best {
-        by_server.entry(&best.server).or_default().push(best);
-    }
+    let mut positions: Vec<_> = player.best.iter().collect();
+    positions.sort_by_key(|best| (best.position, Reverse(&best.week)));
+    let (first, rest) = positions.split_at(positions.len().min(BEST_SHOWN));
     html! {
-        @for (server, positions) in by_server {
-            h3 { a href=(server_path(server)) { (server_name(player, server)) } " " small .soft { (server) } }
+        @if positions.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
+            (best_table(player, "The best positions in closed weeks", first))
+            @if !rest.is_empty() { details { summary { "More" } (best_table(player, "More positions", rest)) } }
+        }
+    }
+}
+
+fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
-                caption { "The best three positions of closed weeks in each ranking" }
-                thead { tr { th scope="col" { "Ranking" } th scope="col" .n { "Position" } th scope="col" { "Week" } } }
+                caption { (caption) }
+                thead { tr { th scope="col" .n { "#" } th scope="col" { "Ranking" } th scope="col" { "Week" } th scope="col" { "Server" } } }
                 tbody {
                     @for best in positions {
                         tr {
-                            td { (ranking(best.ranking).0) }
                             td .n { (count(best.position)) }
-                            td { a href={ (server_path(server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
+                            td { (ranking(best.ranking).0) }
+                            td { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
+                            td .name { a href=(server_path(&best.server)) { (server_name(player, &best.server)) } }
                         }
                     }
                 }
             }
         }
-        @if player.best.is_empty() { p { "None yet: positions count when a week is closed." } }
     }
 }

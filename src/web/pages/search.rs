@@ -152,7 +152,7 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
 }
 
 /// Players with this name, then those whose names begin with it or contain it.
-async fn players(context: &WebContext, text: &str, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
+pub(super) async fn players(context: &WebContext, text: &str, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
     let mut players = Vec::new();
     let name_of = |player: PlayerView| {
         let PlayerView { player_key, game, name, display, last_seen_ms, .. } = player;

@@ -71,8 +71,9 @@ fn check_page(path: &str, answer: &Answer) {
     for forbidden in ["<script", " style=", " onclick=", " src=\"http", "href=\"http", "javascript:"] {
         assert!(!html.contains(forbidden), "{path}: {forbidden}");
     }
-    for text in ["<title>", "<h1", "<main "] {
-        assert_eq!(html.matches(text).count(), 1, "{path}: {text}");
+    let head = html.split("</head>").next().unwrap_or_default();
+    for (part, text) in [(head, "<title>"), (html, "<h1"), (html, "<main ")] {
+        assert_eq!(part.matches(text).count(), 1, "{path}: {text}");
     }
     let style = include_str!("../../../src/web/pages/style.css").len();
     assert!(bytes + style <= PAGE_BYTES_MAX, "{path}: {bytes} bytes");
@@ -135,6 +136,7 @@ fn every_link_leads_to_a_page() {
         "series",
         "about",
         "search",
+        "compare",
         "style.css",
         "icon.svg",
         "api",
@@ -199,6 +201,19 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
     let page = get(&format!("/players/{}", best["player_key"]));
     let score = format!("<td class=\"n\">{:.3}</td>", best["score"].as_f64().expect("a score"));
     assert!(page.contains(&score) && all.contains(&score), "{score}: {page}");
+    let (first, second) = (&rows[1], &rows[2]);
+    let compared = get(&format!("/compare?a={}&b={}", first["player_key"], second["player_key"]));
+    for part in ["Week by week", "?window=2025-W47#boards", " : "] {
+        assert!(compared.contains(part), "{part}: {compared}");
+    }
+    let of_rows = |text: &str| compared.matches(text).count();
+    assert!(of_rows("<strong>") > 0 && of_rows("<strong>") <= of_rows(" : ") + 5, "{compared}");
+    let by_name = get(&format!("/compare?a={}&b={encoded}", first["player_key"]));
+    assert!(by_name.contains("Week by week") && by_name.contains(&format!("/players/{}\"", second["player_key"])));
+    let nobody = get(&format!("/compare?a={}&b=nobody-has-this-name", first["player_key"]));
+    assert!(nobody.contains("No player has the name"), "{nobody}");
+    assert_eq!(site.get("/compare?a=999999999&b=1").status, 404);
+    assert_eq!(site.get("/compare?a=x").status, 400);
     let search = get(&format!("/search?q={encoded}"));
     assert!(search.contains(&format!("/players/{}\"", rows[2]["player_key"])), "{search}");
     site.daemon.stop();

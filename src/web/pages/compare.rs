@@ -1,0 +1,294 @@
+//! Two players side by side: the weeks and servers that both have, and who was ahead how often.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::format::{count, day, ranking as ranking_name, score, time};
+use super::layout::{About, Page, PageResult};
+use super::player::{server_name, shown_score};
+use super::server_table::{game_path, server_path};
+use super::{names, search};
+use crate::api::requests;
+use crate::model::Ranking;
+use crate::model::view::{PlayerNameView, PlayerView, PlayerWeekView};
+use crate::web::context::WebContext;
+use crate::web::problem::{Problem, ProblemKind};
+use crate::web::query::{self, Name, player_key};
+
+/// Rows of weeks and servers that are shown; all that were read are counted.
+const ROWS_MAX: usize = 100;
+
+/// Players that are offered if a name does not say which one.
+const OFFERED: u32 = 10;
+
+#[derive(Debug, Deserialize)]
+struct Parameters {
+    /// The key of a player.
+    a: Option<String>,
+    /// The key of the other one, or a name.
+    #[serde(default)]
+    b: Name,
+}
+
+pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
+    let Parameters { a, b: Name(b) } = query::parse(&uri)?;
+    let Some(a) = a else {
+        let body =
+            html! { h1 { "Compare two players" } p { "Search for one of them: the page of each player has a form." } };
+        return Ok(Page::new("Compare two players", body).with(About { is_hidden: true, ..About::default() }));
+    };
+    let a = context.ask(requests::PlayerShow { player_key: player_key(&a)?, skip: 0 }).await?;
+    let other = match b.trim() {
+        "" => Other::Offered(Vec::new()),
+        b => other(&context, &a, b).await?,
+    };
+    let about = |is_hidden| About { is_hidden, ..About::default() };
+    match other {
+        Other::Player(b) => {
+            let title = format!("{} and {}", plain(&a), plain(&b));
+            let query = format!("a={}&b={}", a.player_key, b.player_key);
+            let page = Page::new(title, side_by_side(&a, &b));
+            Ok(page.with(About { query: Some(query), ..about(false) }))
+        }
+        Other::Offered(players) => {
+            let body = html! {
+                h1 { "Compare " (names::player(&a.display, &a.name)) }
+                (form(a.player_key))
+                @if !b.trim().is_empty() {
+                    @if players.is_empty() { p role="status" { "No player has the name " (names::plain(&b)) "." } }
+                    @else { p { "Which one?" } }
+                }
+                ul { @for player in &players {
+                    li {
+                        a href={ "/compare?a=" (a.player_key) "&b=" (player.player_key) } { (names::player(&player.display, &player.name)) }
+                        " " (names::game_badge(&player.game, None))
+                    }
+                } }
+            };
+            Ok(Page::new(format!("Compare {}", plain(&a)), body).with(about(true)))
+        }
+    }
+}
+
+/// With whom a player is compared.
+enum Other {
+    Player(Box<PlayerView>),
+    /// The name does not say which player.
+    Offered(Vec<PlayerNameView>),
+}
+
+/// A key, the whole name of a player of the same game, or a part of a name.
+async fn other(context: &WebContext, a: &PlayerView, b: &str) -> Result<Other, Problem> {
+    if let Ok(player_key) = b.parse() {
+        match context.ask(requests::PlayerShow { player_key, skip: 0 }).await {
+            Ok(player) => return Ok(Other::Player(Box::new(player))),
+            // A name of digits.
+            Err(problem) if problem.kind == ProblemKind::NotFound => (),
+            Err(problem) => return Err(problem),
+        }
+    }
+    match context.ask(requests::Player { name: b.to_owned() }).await {
+        Ok(named) => {
+            if let Some(player) = named.into_iter().find(|player| player.game == a.game) {
+                return Ok(Other::Player(Box::new(player)));
+            }
+        }
+        Err(problem) if problem.kind == ProblemKind::NotFound => (),
+        Err(problem) => return Err(problem),
+    }
+    Ok(Other::Offered(search::players(context, b, OFFERED).await?))
+}
+
+/// The form on the page of a player.
+pub(super) fn form(player_key: u32) -> Markup {
+    html! {
+        form .filters action="/compare" {
+            input type="hidden" name="a" value=(player_key);
+            div { label for="compare-with" { "Compare with the player" } input #compare-with name="b" maxlength="100" required; }
+            button { "Compare" }
+        }
+    }
+}
+
+fn plain(player: &PlayerView) -> String {
+    names::plain_player(&player.display, &player.name)
+}
+
+/// Weeks on a server that both players have.
+type Shared<'p> = (&'p PlayerWeekView, &'p PlayerWeekView);
+
+fn shared<'p>(a: &'p PlayerView, b: &'p PlayerView) -> Vec<Shared<'p>> {
+    let of_b: BTreeMap<(&str, &str), &PlayerWeekView> =
+        b.weeks.iter().map(|week| ((&week.week[..], &week.server[..]), week)).collect();
+    let both = a.weeks.iter().filter_map(|week| Some((week, *of_b.get(&(&week.week[..], &week.server[..]))?)));
+    both.collect()
+}
+
+/// How often the first, the second and neither was ahead, where both are ranked.
+fn ahead(shared: &[Shared<'_>], ranking: Ranking) -> [u64; 3] {
+    let mut counts = [0; 3];
+    for (a, b) in shared {
+        let (Some(a), Some(b)) = (a.positions.get(&ranking), b.positions.get(&ranking)) else { continue };
+        counts[match a.cmp(b) {
+            Ordering::Less => 0,
+            Ordering::Greater => 1,
+            Ordering::Equal => 2,
+        }] += 1;
+    }
+    counts
+}
+
+fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
+    let shared = shared(a, b);
+    let link = |player: &PlayerView| html! { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } };
+    let is_partial = a.weeks_more > 0 || b.weeks_more > 0;
+    html! {
+        h1 { (names::player(&a.display, &a.name)) " and " (names::player(&b.display, &b.name)) }
+        div .scroll tabindex="0" role="region" aria-label="Both players" {
+            table {
+                caption { span .unseen { "Both players" } }
+                thead { tr { th scope="col" { span .unseen { "What" } } th scope="col" .name { (link(a)) } th scope="col" .name { (link(b)) } } }
+                tbody {
+                    tr { th scope="row" { "Game" } @for player in [a, b] { td { a href=(game_path(&player.game)) { (names::game(&player.game)) } } } }
+                    tr { th scope="row" { "First seen" } @for player in [a, b] { td { @if let Some(at_ms) = player.first_seen_ms { (day(at_ms)) } @else { "-" } } } }
+                    tr {
+                        th scope="row" { "Last seen" }
+                        @for player in [a, b] {
+                            td {
+                                @if !player.online_on.is_empty() { "playing now" }
+                                @else if let Some(at_ms) = player.last_seen_ms { (time(at_ms)) }
+                                @else { "-" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        h2 { "Who was ahead" }
+        @if shared.is_empty() { p { "No week on a server has both of them." } } @else {
+            p .soft {
+                "Weeks on a server in which both were ranked: " (count(shared.len() as u64)) " have both. "
+                @if is_partial { "Only the newest weeks of each are compared." }
+            }
+            div .scroll tabindex="0" role="region" aria-label="Who was ahead" {
+                table {
+                    caption { span .unseen { "Who was ahead how often" } }
+                    thead { tr { th scope="col" { "Ranking" } th scope="col" .n { (names::player(&a.display, &a.name)) } th scope="col" .n { (names::player(&b.display, &b.name)) } } }
+                    tbody {
+                        @for ranking in Ranking::ALL {
+                            @let [first, second, _] = ahead(&shared, ranking);
+                            tr {
+                                th scope="row" { (ranking_name(ranking).0) }
+                                td .n { (better(first > second, count(first))) }
+                                td .n { (better(second > first, count(second))) }
+                            }
+                        }
+                    }
+                }
+            }
+            h2 { "Week by week" }
+            div .scroll tabindex="0" role="region" aria-label="Week by week" {
+                table {
+                    caption { "Scores, the better position in bold" }
+                    thead {
+                        tr {
+                            th scope="col" { "Week" } th scope="col" { "Server" }
+                            @for ranking in Ranking::ALL { th scope="col" .n { (ranking_name(ranking).0) } }
+                        }
+                    }
+                    tbody { @for both in shared.iter().take(ROWS_MAX) { (row(a, both)) } }
+                }
+            }
+            @if shared.len() > ROWS_MAX { p .soft { "The newest " (ROWS_MAX) " are shown." } }
+        }
+        (form(a.player_key))
+    }
+}
+
+fn row(player: &PlayerView, (a, b): &Shared<'_>) -> Markup {
+    html! {
+        tr {
+            td { (a.week) }
+            td .name { a href={ (server_path(&a.server)) "?window=" (a.week) "#boards" } { (server_name(player, &a.server)) } }
+            @for of in Ranking::ALL {
+                @let place = |week: &PlayerWeekView| week.positions.get(&of).copied().unwrap_or(u32::MAX);
+                td .n {
+                    (better(place(a) < place(b), score(of, shown_score(a, of)))) " : "
+                    (better(place(b) < place(a), score(of, shown_score(b, of))))
+                }
+            }
+        }
+    }
+}
+
+fn better(is_better: bool, text: String) -> Markup {
+    if is_better {
+        html! { strong { (text) } }
+    } else {
+        html! { (text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn week(week: &str, server: &str, positions: &[(Ranking, u32)]) -> PlayerWeekView {
+        PlayerWeekView {
+            week: week.to_owned(),
+            server: server.to_owned(),
+            measured_ms: 0,
+            starts: 0,
+            time_ms: 0,
+            time_est_ms: 0,
+            points: 0,
+            points_est: 0.0,
+            clq1: 0,
+            clq2: 0,
+            elo: 1_000.0,
+            elo_rounds: 0,
+            positions: positions.iter().copied().collect(),
+        }
+    }
+
+    fn player(player_key: u32, weeks: Vec<PlayerWeekView>) -> PlayerView {
+        PlayerView {
+            player_key,
+            game: "baseq3".to_owned(),
+            name: "<i>".to_owned(),
+            display: "<i>".to_owned(),
+            aliases: Vec::new(),
+            first_seen_ms: None,
+            last_seen_ms: None,
+            online_on: Vec::new(),
+            weeks,
+            weeks_more: 0,
+            weeks_next: None,
+            best: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_weeks_on_the_same_server_are_compared() {
+        let elo = |position| [(Ranking::Elo, position)];
+        let a =
+            player(1, vec![week("2026-W48", "s", &elo(2)), week("2026-W47", "s", &elo(9)), week("2026-W47", "t", &[])]);
+        let b =
+            player(2, vec![week("2026-W48", "s", &elo(1)), week("2026-W47", "t", &elo(3)), week("2026-W46", "s", &[])]);
+        let both = shared(&a, &b);
+        assert_eq!(
+            both.iter().map(|(a, _)| (&a.week[..], &a.server[..])).collect::<Vec<_>>(),
+            [("2026-W48", "s"), ("2026-W47", "t")]
+        );
+        assert_eq!((ahead(&both, Ranking::Elo), ahead(&both, Ranking::Time)), ([0, 1, 0], [0, 0, 0]));
+        let page = side_by_side(&a, &b).into_string();
+        assert!(page.contains("1000 : <strong>1000</strong>") && !page.contains("<i>"), "{page}");
+    }
+}
