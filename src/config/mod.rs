@@ -312,6 +312,7 @@ pub struct WebConfig {
     pub proxies: Vec<String>,
     /// Empty: the address of `listen`.
     pub public_url: String,
+    pub front_page_days_min: u32,
     /// Empty: the port has no TLS.
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,

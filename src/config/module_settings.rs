@@ -204,6 +204,7 @@ impl Config {
             proxies: self.web.proxies.iter().filter_map(|network| scan::parse_network(network).ok()).collect(),
             public_url: self.web.public_url.parse().ok(),
             identity: self.identity(),
+            front_page_days_min: self.web.front_page_days_min,
         }
     }
 

@@ -67,6 +67,7 @@ mod tests {
             proxies: Vec::new(),
             public_url: None,
             identity: crate::web::Identity::default(),
+            front_page_days_min: 0,
         };
         let limits = ClientLimits::new(&settings);
         let [a, b] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));

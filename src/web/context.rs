@@ -38,6 +38,8 @@ pub(super) struct WebContext {
     /// The start of links on other sites to this one.
     pub public_url: PublicUrl,
     pub identity: Identity,
+    /// Since when a server is known that is on the first page.
+    pub front_page_days_min: u32,
     pub limits: WebLimits,
     pub proxies: Proxies,
     pub clients: ClientLimits,
@@ -67,6 +69,7 @@ impl WebContext {
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
             public_url: settings.public_url.clone().unwrap_or_else(of_listener),
             identity: settings.identity.clone(),
+            front_page_days_min: settings.front_page_days_min,
             limits,
             proxies: Proxies::new(&settings.proxies),
             clients: ClientLimits::new(settings),

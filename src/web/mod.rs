@@ -81,6 +81,8 @@ pub struct WebSettings {
     pub public_url: Option<PublicUrl>,
     /// The logo is read later.
     pub identity: Identity,
+    /// Since when a server is known that is on the first page.
+    pub front_page_days_min: u32,
 }
 
 /// What computes the answer to a read.

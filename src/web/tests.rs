@@ -31,6 +31,7 @@ async fn start(limits: WebLimits) -> (Site, Server, SocketAddr) {
         proxies: vec!["127.0.0.0/8".parse().expect("a network")],
         public_url: None,
         identity: crate::web::Identity::default(),
+        front_page_days_min: 0,
     };
     let listener = WebPort::bind(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     let (address, site) = (listener.address(), Site::new(&settings, limits));

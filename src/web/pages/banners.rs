@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::embed;
 use crate::web::PublicUrl;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 
@@ -9,7 +10,9 @@ use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 /// describes the image.
 pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
     html! {
-        h2 { "Banners" }
+        h2 { "Frame and banners" }
+        p .soft { "A frame with what is on the server or of the player now, for a website." }
+        (field(BannerSize::Box, "frame", &frame_code(public_url, page, alt)))
         p .soft { "Embed codes for forums and websites. Most forums accept BBCode; some need only the address of the image, which ends in .png." }
         @for size in BannerSize::EMBEDDED {
             // Browsers do not load the image of a closed section.
@@ -41,6 +44,11 @@ fn field(size: BannerSize, language: &str, code: &str) -> Markup {
             input #(id) readonly value=(code) data-copy;
         }
     }
+}
+
+fn frame_code(public_url: &PublicUrl, page: &str, alt: &str) -> String {
+    let frame = html! { iframe src={ (public_url) (embed::path(page)) } width="400" height="500" title=(alt) {} };
+    frame.into_string()
 }
 
 fn html_code(public_url: &PublicUrl, page: &str, size: BannerSize, alt: &str) -> String {

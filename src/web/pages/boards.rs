@@ -91,6 +91,17 @@ async fn part(
     context.ask(requests::Board { board, query }).await.map(BoardPart::from)
 }
 
+/// The best players of all rankings.
+pub(super) async fn all_tops(
+    context: &WebContext,
+    scope: &Scope,
+    window: Option<&str>,
+    count: u32,
+) -> Result<Vec<BoardPart>, Problem> {
+    let boards = BoardsSelector { scope: scope.clone(), window: window.map(str::to_owned), at_ms: None };
+    parts(context, boards, BoardQuery::Top { count }).await
+}
+
 /// The same part of the boards of all rankings.
 async fn parts(context: &WebContext, boards: BoardsSelector, query: BoardQuery) -> Result<Vec<BoardPart>, Problem> {
     let boards = context.ask(requests::Boards { boards, query }).await?;
@@ -335,6 +346,19 @@ fn kept<T>(found: Result<T, Problem>) -> Result<Option<T>, Problem> {
 impl BoardPart {
     fn players(&self) -> impl Iterator<Item = PlayerSelector> {
         self.player_keys().map(PlayerSelector::Key)
+    }
+
+    pub fn ranking(&self) -> Ranking {
+        self.head.ranking
+    }
+
+    pub fn window_text(&self) -> String {
+        window_text(&self.head.window)
+    }
+
+    /// Names without colours, and scores.
+    pub fn names_and_scores(&self) -> impl Iterator<Item = (String, f64)> {
+        self.entries.iter().map(|entry| (names::plain_player(&entry.display, &entry.name), entry.at.score))
     }
 
     pub fn player_keys(&self) -> impl Iterator<Item = u32> {

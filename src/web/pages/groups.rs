@@ -12,7 +12,7 @@ use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path};
-use super::{busiest_servers, names, overview};
+use super::{busiest_servers, feeds, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
 use crate::model::shown_text;
@@ -110,6 +110,7 @@ async fn group(
     let body = html! {
         h1 { (kind) " " (shown_name) }
         (boards.markup)
+        @if game.is_some() { p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } } }
         h2 { "Players over time" }
         (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
         h2 { "Busiest servers" }
@@ -118,6 +119,7 @@ async fn group(
     };
     let plain_name = if game.is_some() { names::plain_game(name, None) } else { shown_text::shown_name(name) };
     let description = format!("{plain_name}: servers online, players over time, and rankings by week.");
-    let about = About { description: Some(description), query: boards.query.clone(), ..About::default() };
+    let feed = game.map(|_| feeds::path(&path));
+    let about = About { description: Some(description), query: boards.query.clone(), feed, ..About::default() };
     Ok(Page::new(boards.page_title(&plain_name), body).with(about))
 }

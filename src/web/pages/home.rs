@@ -1,4 +1,4 @@
-//! The first page: players online, busiest servers, leaders of the week, closed weeks.
+//! The first page: how many play what and where, who leads, closed weeks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,21 @@ use super::format::{count, ranking};
 use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
-use super::server_table::{self, game_path};
+use super::server_table::{self, game_path, server_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
+use crate::model::calendar::DAY_MS;
 use crate::model::scope::Scope;
-use crate::model::view::Overview;
-use crate::model::view::board::WindowPhase;
+use crate::model::view::board::{WindowPhase, WindowView};
+use crate::model::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
 
-const BUSIEST_SERVERS: u32 = 10;
+/// Servers online that are looked at.
+const CANDIDATES: u32 = 200;
+const BUSIEST_SERVERS: usize = 10;
+const FULL_SERVERS: usize = 10;
+const GAMES: usize = 8;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
 
@@ -31,7 +36,17 @@ const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
-    let busiest = busiest_servers(&context, ServerFilter::default(), BUSIEST_SERVERS).await?;
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
+    let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
+    let closed: Vec<&WindowView> = closed.map(|window| &window.window).collect();
+    let filter = ServerFilter { greylisted: Some(false), ..ServerFilter::default() };
+    let busiest = busiest_servers(&context, filter, CANDIDATES).await?;
+    let settled_ms = overview.now_ms - i64::from(context.front_page_days_min) * DAY_MS;
+    let busiest = settled(busiest, settled_ms, !closed.is_empty());
+    let (full, shown): (Vec<_>, &[ServerSummary]) = (
+        busiest.iter().filter(|server| is_full(&server.public)).take(FULL_SERVERS).collect(),
+        &busiest[..busiest.len().min(BUSIEST_SERVERS)],
+    );
     let series = online::series(&context, None, None).await?;
     let leaders = overview.games.iter().take(GAMES_WITH_LEADERS).map(async |game| {
         let board = boards::top(&context, Scope::Game(game.name.clone()), None, Ranking::Clq1, LEADERS);
@@ -39,22 +54,37 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
-    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
-    let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
-    let closed: Vec<String> = closed.map(|window| window.window.window.clone()).collect();
     let body = html! {
         h1 { (context.identity.title) }
         p .soft { (context.identity.description) }
         div #figures data-part { (figures(&overview)) }
         section #favourites {}
-        (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
-        h2 { "Busiest servers" }
-        div #busiest data-part { (server_table::table("Servers with most players now", &busiest)) }
-        p { a href="/servers?order=players" { "All servers" } }
+        div .sides {
+            section {
+                h2 { "Busiest servers" }
+                div #busiest data-part {
+                    (server_table::short_table("Servers with most players now", shown))
+                    @if !full.is_empty() {
+                        p {
+                            "Full now: "
+                            @for (n, server) in full.iter().enumerate() {
+                                @if n > 0 { ", " }
+                                a href=(server_path(&server.public.url)) { (names::hostname(&server.public.hostname, &server.public.url)) }
+                            }
+                        }
+                    }
+                }
+                p { a href="/servers?order=players" { "All servers" } }
+            }
+            section {
+                h2 { "What is played" }
+                (games(&overview))
+            }
+        }
         h2 { "Leaders of week " (overview.week) }
         p .soft {
             "Provisional until the week ends. "
-            @if let Some(share) = series.and_then(|series| series.week_coverage) { (boards::coverage(share)) }
+            @if let Some(share) = series.as_ref().and_then(|series| series.week_coverage) { (boards::coverage(share)) }
             (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing."
         }
         div .grid {
@@ -66,19 +96,56 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             }
         }
         @if leaders.is_empty() { p { "None yet, or still in preparation after a start." } }
+        h2 { "Players over time" }
+        (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Closed weeks" }
         @if closed.is_empty() { p { "No week has been closed yet." } }
         @for week in &closed {
-            h3 { (week) }
+            h3 { (boards::window_text(week)) }
             ul .tabs {
                 @for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
-                    li { a href={ (game_path(&game.name)) "?window=" (week) "#boards" } { (names::game(&game.name)) } }
+                    li { a href={ (game_path(&game.name)) "?window=" (week.window) "#boards" } { (names::game(&game.name)) } }
                 }
             }
         }
     };
     let about = About { live: Some("/api/v1/live".to_owned()), ..About::default() };
     Ok(Page { title: None, ..Page::new("", body) }.with(about))
+}
+
+/// Servers that are known since a time and, once a week has been closed, have a rank: invented ones are new. All of them, if
+/// there is no such server, because the site is new itself.
+fn settled(servers: Vec<ServerSummary>, since_ms: i64, has_closed_week: bool) -> Vec<ServerSummary> {
+    let is_settled = |server: &PublicServer| server.added_ms <= since_ms && (!has_closed_week || server.rank.is_some());
+    match servers.iter().any(|server| is_settled(&server.public)) {
+        true => servers.into_iter().filter(|server| is_settled(&server.public)).collect(),
+        false => servers,
+    }
+}
+
+fn is_full(server: &PublicServer) -> bool {
+    server.online && server.slots > 1 && server.believed_players() >= server.slots
+}
+
+/// The games with most players.
+fn games(overview: &Overview) -> Markup {
+    html! {
+        table {
+            caption { span .unseen { "Games with most players now" } }
+            thead { tr { th scope="col" { "Game" } th scope="col" .n { "Players" } th scope="col" .n { "Servers" } } }
+            tbody {
+                @for game in overview.games.iter().take(GAMES) {
+                    tr {
+                        td .name { (names::game_badge(&game.name, None)) " " a href=(game_path(&game.name)) { (names::game(&game.name)) } }
+                        td .n { (count(game.players_online)) }
+                        td .n { (count(game.servers_online)) }
+                    }
+                }
+            }
+        }
+        @if overview.games.is_empty() { p { "No server is online." } }
+        @if overview.games.len() > GAMES { p { a href="/games" { "All games" } } }
+    }
 }
 
 fn figures(overview: &Overview) -> Markup {
@@ -89,5 +156,28 @@ fn figures(overview: &Overview) -> Markup {
             div { dt { "Known servers" } dd { (count(overview.servers)) } }
             div { dt { "Known players" } dd { (count(overview.players_known)) } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_servers_do_not_fill_the_first_page() {
+        let server = |key: u32, added_ms: i64, rank: Option<u32>| ServerSummary {
+            public: PublicServer { key, added_ms, rank, ..PublicServer::default() },
+            ..ServerSummary::default()
+        };
+        let shown = |servers: &[ServerSummary], has_closed_week| {
+            let shown = settled(servers.to_vec(), 100, has_closed_week);
+            shown.iter().map(|server| server.public.key).collect::<Vec<_>>()
+        };
+        let servers = [server(1, 101, None), server(2, 100, None), server(3, 7, Some(1)), server(4, 101, Some(2))];
+        assert_eq!(shown(&servers, false), [2, 3]);
+        assert_eq!(shown(&servers, true), [3]);
+        assert_eq!(shown(&servers[..1], true), [1], "the site is new");
+        let full = |players, slots| is_full(&PublicServer { online: true, players, slots, ..PublicServer::default() });
+        assert!(full(16, 16) && full(17, 16) && !full(15, 16) && !full(1, 1) && !full(0, 0));
     }
 }

@@ -28,14 +28,20 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("site.js");
 
 /// Nothing but the style sheet, images and the one script of this site.
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'none'"));
+
+/// Of pages for frames.
+static EMBEDDED_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("*"));
+
+/// `ancestors`: who may show the page in a frame.
+fn policy(ancestors: &str) -> HeaderValue {
     let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
     let policy = format!(
         "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'sha256-{hash}'; connect-src 'self'; \
-         form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+         form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
     );
     HeaderValue::try_from(policy).expect("letters, digits and punctuation")
-});
+}
 
 /// A page. [`framed`] puts it into the frame of the site.
 #[derive(Clone)]
@@ -61,6 +67,8 @@ pub(super) struct About {
     pub live: Option<String>,
     /// The path of its feed.
     pub feed: Option<String>,
+    /// For a frame of another site.
+    pub is_embedded: bool,
     /// It is large, and says nothing that a script could show better.
     pub without_script: bool,
     /// It is not for search engines, such as the results of a search.
@@ -119,10 +127,16 @@ impl Page {
                     @if let Some(feed) = &about.feed {
                         link rel="alternate" type="application/atom+xml" href=(feed) title=(full_title);
                     }
+                    @if about.is_embedded { base target="_blank"; }
                     link rel="stylesheet" href={ "/style.css?v=" (style_version(identity)) };
                     link rel="icon" href=(icon.0) type=(icon.1);
                 }
-                body {
+                @if about.is_embedded {
+                    body .embedded {
+                        main #main { (body) }
+                        footer { p { a href="/" { (site) } } }
+                    }
+                } @else { body {
                     a .skip href="#main" { "Skip to the content" }
                     header {
                         a .brand href="/" {
@@ -155,7 +169,7 @@ impl Page {
                         }
                     }
                     @if !about.without_script { script { (PreEscaped(SCRIPT)) } }
-                }
+                } }
             }
         };
         page.into_string()
@@ -210,10 +224,14 @@ pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, reque
     }
     match response.extensions_mut().remove::<Page>() {
         Some(page) => {
-            let max_age_s = page.max_age_s;
+            let (max_age_s, is_embedded) = (page.max_age_s, page.about.is_embedded);
             let html = page.into_html(&context, Some(&path)).into_bytes();
             let response = answer("text/html; charset=utf-8", html, max_age_s);
-            with_policy(response.unwrap_or_else(|problem| error_page(&context, problem)))
+            let mut response = with_policy(response.unwrap_or_else(|problem| error_page(&context, problem)));
+            if is_embedded {
+                response.headers_mut().insert(CONTENT_SECURITY_POLICY, EMBEDDED_POLICY.clone());
+            }
+            response
         }
         None => response,
     }

@@ -5,7 +5,7 @@
 //!   [`search`], [`about`], [`accuracy`], [`api`], [`problems`]: one page each.
 //! - [`boards`]: the boards of a scope; [`online`]: players over time, in each [`resolution`];
 //!   [`sessions`]: when somebody played; [`availability`]: when a server was there; [`server_table`]: lists of servers; [`banners`]: embed codes. They are parts of several pages.
-//! - [`sitemap`]: for search engines.
+//! - [`sitemap`]: for search engines. - [`feeds`]: for readers of news. - [`embed`]: for frames of other sites.
 //! - [`layout`]: the frame of all pages, and errors as pages, with the status and the headers that programs get, too.
 //! - [`names`], [`format`], [`chart`], [`hours_of_week`]: names, numbers and series as HTML and SVG.
 
@@ -17,6 +17,8 @@ mod banners;
 mod boards;
 pub(super) mod chart;
 mod compare;
+mod embed;
+mod feeds;
 pub(super) mod format;
 mod groups;
 mod home;
@@ -80,6 +82,12 @@ pub(super) fn routes() -> Router<Arc<WebContext>> {
         .route("/style.css", get(style))
         .route("/icon.svg", get(icon))
         .route("/logo", get(logo))
+        .route("/feeds/servers/{*url}", get(feeds::server))
+        .route("/feeds/games/{name}", get(feeds::game))
+        .route("/embed/servers/{*url}", get(embed::server))
+        .route("/embed/boards/servers/{*url}", get(embed::board_of_server))
+        .route("/embed/boards/games/{name}", get(embed::board_of_game))
+        .route("/embed/players/{key}", get(embed::player))
         .route("/robots.txt", get(sitemap::robots))
         .route("/sitemap.xml", get(sitemap::index))
         .route("/sitemap/{part}", get(sitemap::part))

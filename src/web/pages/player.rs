@@ -232,10 +232,8 @@ pub(super) fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     }
 }
 
-/// The best first.
 fn best(player: &PlayerView) -> Markup {
-    let mut positions: Vec<_> = player.best.iter().collect();
-    positions.sort_by_key(|best| (best.position, Reverse(&best.week)));
+    let positions = sorted_best(player);
     let (first, rest) = positions.split_at(positions.len().min(BEST_SHOWN));
     html! {
         @if positions.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
@@ -243,6 +241,19 @@ fn best(player: &PlayerView) -> Markup {
             @if !rest.is_empty() { details { summary { "More" } (best_table(player, "More positions", rest)) } }
         }
     }
+}
+
+/// The best first.
+fn sorted_best(player: &PlayerView) -> Vec<&BestView> {
+    let mut positions: Vec<_> = player.best.iter().collect();
+    positions.sort_by_key(|best| (best.position, Reverse(&best.week)));
+    positions
+}
+
+/// The first of them, for a frame.
+pub(super) fn best_positions(player: &PlayerView) -> Markup {
+    let positions = sorted_best(player);
+    best_table(player, "The best positions in closed weeks", &positions[..positions.len().min(BEST_SHOWN)])
 }
 
 fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Markup {

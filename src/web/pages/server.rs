@@ -17,7 +17,7 @@ use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
 use super::sessions;
-use super::{availability, banners};
+use super::{availability, banners, feeds};
 use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
@@ -60,6 +60,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (maps(&detail))
         h2 { "All-time best" }
         (all_time_best(&best))
+        p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } }
         h2 { "How it is scanned" }
         (scanning(&detail))
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
@@ -74,7 +75,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let card = banner_path(&path, BannerSize::Card, BannerFormat::Png);
     let query = boards.query.clone();
     let live = Some(format!("/api/v1/live?server={}", names::value(url.as_str())));
-    let about = About { description: Some(description), query, card: Some(card), live, ..About::default() };
+    let feed = Some(feeds::path(&path));
+    let about = About { description: Some(description), query, card: Some(card), live, feed, ..About::default() };
     Ok(Page::new(boards.page_title(&name), body).with(about))
 }
 
@@ -106,7 +108,7 @@ fn now(server: &PublicServer) -> String {
     }
 }
 
-fn players(listed: &[ListedPlayer]) -> Markup {
+pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
     let mut listed: Vec<&ListedPlayer> = listed.iter().collect();
     listed.sort_by_key(|player| std::cmp::Reverse(player.points));
     let has_pings = listed.iter().any(|player| player.ping.is_some());

@@ -62,6 +62,29 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
     }
 }
 
+/// Without what a narrow column has no room for.
+pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(caption) {
+            table {
+                caption { span .unseen { (caption) } }
+                thead { tr { th scope="col" { "Server" } th scope="col" .n { "Players" } th scope="col" { "Map" } th scope="col" { "Game" } } }
+                tbody {
+                    @for ServerSummary { public: server, .. } in servers {
+                        tr {
+                            td .name { a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) } }
+                            td .n { (players(server)) "/" (count(server.slots)) }
+                            td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
+                            td { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
+                        }
+                    }
+                }
+            }
+        }
+        @if servers.is_empty() { p { "No server." } }
+    }
+}
+
 /// The number of players, marked if it is not believed.
 pub(super) fn players(server: &PublicServer) -> Markup {
     html! {

@@ -27,6 +27,8 @@ const MAPS: u32 = 1_000;
 const SERVERS: u32 = 10_000;
 const PLAYERS: u32 = 1_000;
 
+const CONTENT_TYPE: &str = "application/xml; charset=utf-8";
+
 /// Pages that are always there.
 const FIXED: [&str; 6] = ["/", "/games", "/maps", "/about", "/about/accuracy", "/api"];
 
@@ -47,11 +49,14 @@ pub(super) async fn index(State(context): State<Arc<WebContext>>) -> Result<Resp
     let overview = overview(&context).await?;
     let of_games = overview.games.iter().map(|game| format!("{}{OF_PLAYERS}", names::segment(&game.name)));
     let parts = ["site.xml", "servers.xml"].map(str::to_owned).into_iter().chain(of_games);
-    xml(html! {
-        sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
-            @for part in parts { sitemap { loc { (context.public_url) "/sitemap/" (part) } } }
-        }
-    })
+    xml(
+        CONTENT_TYPE,
+        html! {
+            sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
+                @for part in parts { sitemap { loc { (context.public_url) "/sitemap/" (part) } } }
+            }
+        },
+    )
 }
 
 pub(super) async fn part(
@@ -78,14 +83,17 @@ pub(super) async fn part(
             board.player_keys().map(|key| format!("/players/{key}")).collect()
         }
     };
-    xml(html! {
-        urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
-            @for path in paths { url { loc { (context.public_url) (path) } } }
-        }
-    })
+    xml(
+        CONTENT_TYPE,
+        html! {
+            urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" {
+                @for path in paths { url { loc { (context.public_url) (path) } } }
+            }
+        },
+    )
 }
 
-pub(super) fn xml(content: Markup) -> Result<Response, Problem> {
+pub(super) fn xml(content_type: &'static str, content: Markup) -> Result<Response, Problem> {
     let text = html! { (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) (content) };
-    answer("application/xml; charset=utf-8", text.into_string().into_bytes(), MAX_AGE_S)
+    answer(content_type, text.into_string().into_bytes(), MAX_AGE_S)
 }

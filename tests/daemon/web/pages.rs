@@ -220,6 +220,56 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
 }
 
 #[test]
+fn other_sites_show_feeds_and_frames() {
+    let (site, _fleet) = site_with_history(85);
+    let server = "source://127.0.1.0:27960";
+    for (feed, page) in [
+        (format!("/feeds/servers/{server}"), format!("/servers/{server}")),
+        ("/feeds/games/baseq3".to_owned(), "/games/baseq3".to_owned()),
+    ] {
+        let answer = site.get(&feed);
+        assert_eq!(answer.header("content-type"), Some("application/atom+xml; charset=utf-8"), "{feed}");
+        let document = roxmltree::Document::parse(answer.text()).unwrap_or_else(|error| panic!("{feed}: {error}"));
+        let of = |name: &str| document.descendants().filter(|node| node.tag_name().name() == name).collect::<Vec<_>>();
+        let week = format!("http://{}{page}?window=2025-W47", site.address);
+        assert!(of("id").iter().any(|id| id.text() == Some(&*week)), "{}", answer.text());
+        let contents = of("content");
+        assert!(
+            !contents.is_empty()
+                && contents.iter().all(|content| content.text().is_some_and(|text| text.contains("CLQ1")))
+        );
+        let updated = of("updated")[0].text().expect("a time");
+        assert!(updated.starts_with("20") && updated.ends_with('Z'), "{updated}");
+        let html = site.get(&page);
+        assert!(html.text().contains(&format!("type=\"application/atom+xml\" href=\"{feed}\"")), "{page}");
+    }
+    let key =
+        site.sandbox.json(["board", "page", "--server", server, "--window", "2025-W47", "-n", "1"])[1]["player_key"]
+            .clone();
+    for path in [
+        format!("/embed/servers/{server}"),
+        format!("/embed/boards/servers/{server}?ranking=elo&window=2025-W47"),
+        "/embed/boards/games/baseq3".to_owned(),
+        format!("/embed/players/{key}"),
+    ] {
+        let answer = site.get(&path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        check_page(&path, &answer);
+        assert!(
+            answer.header("content-security-policy").is_some_and(|policy| policy.ends_with("frame-ancestors *")),
+            "{path}"
+        );
+    }
+    for path in ["/", "/players/999999999", "/embed/players/999999999"] {
+        let policy = site.get(path).header("content-security-policy").map(str::to_owned);
+        assert!(policy.is_some_and(|policy| policy.ends_with("frame-ancestors 'none'")), "{path}");
+    }
+    assert_eq!(site.get("/feeds/games/unknown").status, 404);
+    assert_eq!(site.get("/embed/boards/games/unknown").status, 404);
+    site.daemon.stop();
+}
+
+#[test]
 fn errors_are_pages_for_people_and_problems_for_programs() {
     let site = Site::start("");
     for (path, status, text) in [

@@ -1,0 +1,105 @@
+//! Pages that other sites show in a frame: a server, a board or a player. They have no header, and their links open a page
+//! of their own.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::boards;
+use super::format::{count, ranking as ranking_name, time};
+use super::layout::{About, Page, PageResult};
+use super::server_table::{game_path, map_path, server_path};
+use super::{names, server};
+use crate::api::requests;
+use crate::model::Ranking;
+use crate::model::scope::Scope;
+use crate::web::context::WebContext;
+use crate::web::query;
+use crate::web::segment::Segment;
+
+const ENTRIES: u32 = 10;
+
+/// The path of the page for frames.
+pub(super) fn path(page: &str) -> String {
+    format!("/embed{page}")
+}
+
+fn embedded(title: String, body: Markup) -> Page {
+    Page::new(title, body).with(About { is_embedded: true, is_hidden: true, ..About::default() })
+}
+
+pub(super) async fn server(State(context): State<Arc<WebContext>>, Path(url): Path<String>) -> PageResult {
+    let url = query::server_url(&url)?;
+    let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
+    let summary = &detail.server;
+    let body = html! {
+        h1 { a href=(server_path(&summary.url)) { (names::hostname(&summary.hostname, &summary.url)) } }
+        p {
+            @if summary.online {
+                (count(summary.players)) " of " (count(summary.slots)) " players"
+                @if let Some(map) = &summary.map { " on " a href=(map_path(map)) { (names::plain(map)) } }
+            } @else { "offline" }
+        }
+        (server::players(&detail.players_listed))
+    };
+    Ok(embedded(names::plain_hostname(&summary.hostname, &summary.url), body))
+}
+
+#[derive(Debug, Deserialize)]
+struct Parameters {
+    ranking: Option<String>,
+    window: Option<String>,
+}
+
+/// The best players of a server.
+pub(super) async fn board_of_server(
+    State(context): State<Arc<WebContext>>,
+    Path(url): Path<String>,
+    uri: Uri,
+) -> PageResult {
+    let url = query::server_url(&url)?;
+    let server = context.ask(requests::ServersShow { url: url.clone() }).await?.public.server;
+    let name = names::plain_hostname(&server.hostname, &server.url);
+    board(&context, Scope::Server(url), name, server_path(&server.url), &uri).await
+}
+
+/// The best players of a game.
+pub(super) async fn board_of_game(
+    State(context): State<Arc<WebContext>>,
+    Path(Segment(game)): Path<Segment>,
+    uri: Uri,
+) -> PageResult {
+    let (name, path) = (names::plain_game(&game, None), game_path(&game));
+    board(&context, Scope::Game(game), name, path, &uri).await
+}
+
+async fn board(context: &WebContext, scope: Scope, name: String, page: String, uri: &Uri) -> PageResult {
+    let Parameters { ranking, window } = query::parse(uri)?;
+    let ranking = ranking.as_deref().map_or(Ok(Ranking::Clq1), query::ranking)?;
+    let board = boards::top(context, scope, window.as_deref(), ranking, ENTRIES).await?;
+    let title = format!("{}, {}", ranking_name(ranking).0, board.window_text());
+    let body = html! {
+        h1 { a href={ (page) "?ranking=" (ranking.name()) "#boards" } { (name) } }
+        p .soft { (title) }
+        (board.table(&Default::default()))
+    };
+    Ok(embedded(format!("{title}: {name}"), body))
+}
+
+pub(super) async fn player(State(context): State<Arc<WebContext>>, Path(key): Path<String>) -> PageResult {
+    let player = context.ask(requests::PlayerShow { player_key: query::player_key(&key)?, skip: 0 }).await?;
+    let body = html! {
+        h1 { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
+        p {
+            (names::game(&player.game)) ", "
+            @if let Some(url) = player.online_on.first() {
+                "playing now on " a href=(server_path(url)) { (super::player::server_name(&player, url)) }
+            } @else if let Some(at_ms) = player.last_seen_ms { "last seen " (time(at_ms)) } @else { "never seen" }
+        }
+        (super::player::best_positions(&player))
+    };
+    Ok(embedded(names::plain_player(&player.display, &player.name), body))
+}
