@@ -12,7 +12,7 @@ pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
     html! {
         h2 { "Frame and banners" }
         p .soft { "A frame with what is on the server or of the player now, for a website." }
-        (field(BannerSize::Box, "frame", &frame_code(public_url, page, alt)))
+        (field("Frame, HTML", "frame", &frame_code(public_url, page, alt)))
         p .soft { "Embed codes for forums and websites. Most forums accept BBCode; some need only the address of the image, which ends in .png." }
         @for size in BannerSize::EMBEDDED {
             // Browsers do not load the image of a closed section.
@@ -20,8 +20,9 @@ pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
                 @let (width, height) = size.pixels();
                 summary { (title(size)) ", " (width) " x " (height) " pixels" }
                 p { img src=(banner_path(page, size, BannerFormat::Svg)) alt=(alt) width=(width) height=(height) loading="lazy"; }
-                (field(size, "HTML", &html_code(public_url, page, size, alt)))
-                (field(size, "BBCode", &bbcode(public_url, page, size)))
+                @let id = |language: &str| format!("banner-{}-{language}", size.name());
+                (field(&format!("{}, HTML", title(size)), &id("html"), &html_code(public_url, page, size, alt)))
+                (field(&format!("{}, BBCode", title(size)), &id("bbcode"), &bbcode(public_url, page, size)))
             }
         }
     }
@@ -36,11 +37,10 @@ fn title(size: BannerSize) -> &'static str {
     }
 }
 
-fn field(size: BannerSize, language: &str, code: &str) -> Markup {
-    let id = format!("banner-{}-{}", size.name(), language.to_lowercase());
+fn field(title: &str, id: &str, code: &str) -> Markup {
     html! {
         p .code {
-            label for=(id) { (title(size)) ", " (language) }
+            label for=(id) { (title) }
             input #(id) readonly value=(code) data-copy;
         }
     }

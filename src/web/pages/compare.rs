@@ -173,7 +173,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
         h2 { "Who was ahead" }
         @if shared.is_empty() { p { "No week on a server has both of them." } } @else {
             p .soft {
-                "Weeks on a server in which both were ranked: " (count(shared.len() as u64)) " have both. "
+                "Both have " (count(shared.len() as u64)) @if shared.len() == 1 { " week" } @else { " weeks" } " on the same server. A week counts for a ranking in which both have a position. "
                 @if is_partial { "Only the newest weeks of each are compared." }
             }
             div .scroll tabindex="0" role="region" aria-label="Who was ahead" {

@@ -106,7 +106,7 @@ async fn group(
         Scope::Tag(_) => format!("tag={}", names::value(name)),
         _ => format!("game={}", names::value(name)),
     };
-    let servers = busiest_servers(context, filter, SERVERS).await?;
+    let servers = busiest_servers(context, filter, SERVERS, true).await?;
     let body = html! {
         h1 { (kind) " " (shown_name) }
         (boards.markup)

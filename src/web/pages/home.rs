@@ -40,7 +40,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
     let closed: Vec<&WindowView> = closed.map(|window| &window.window).collect();
     let filter = ServerFilter { greylisted: Some(false), ..ServerFilter::default() };
-    let busiest = busiest_servers(&context, filter, CANDIDATES).await?;
+    let busiest = busiest_servers(&context, filter, CANDIDATES, false).await?;
     let settled_ms = overview.now_ms - i64::from(context.front_page_days_min) * DAY_MS;
     let busiest = settled(busiest, settled_ms, !closed.is_empty());
     let (full, shown): (Vec<_>, &[ServerSummary]) = (

@@ -56,7 +56,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(name)): Path<Segment>) -> PageResult {
     let map = context.ask(requests::Map { map: name.clone() }).await?;
     let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
-    let servers = busiest_servers(&context, filter, SERVERS).await?;
+    let servers = busiest_servers(&context, filter, SERVERS, true).await?;
     let body = html! {
         h1 { "Map " (names::plain(&name)) }
         dl .figures {

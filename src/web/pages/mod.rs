@@ -117,12 +117,17 @@ async fn overview(context: &WebContext) -> Result<Arc<Overview>, Problem> {
 }
 
 /// Servers online that match, those with most players first. Beyond [`SERVER_REQUESTS_MAX`] times
-/// 10,000 servers, no further ones are looked at.
-async fn busiest_servers(context: &WebContext, filter: ServerFilter, most: u32) -> Result<Vec<ServerSummary>, Problem> {
+/// 10,000 servers, no further ones are looked at. `recent`: with the players of the last 25 hours.
+async fn busiest_servers(
+    context: &WebContext,
+    filter: ServerFilter,
+    most: u32,
+    recent: bool,
+) -> Result<Vec<ServerSummary>, Problem> {
     let (mut servers, mut after) = (Vec::new(), None);
     for _ in 0..SERVER_REQUESTS_MAX {
         let (filter, count) = (filter.clone(), most - servers.len() as u32);
-        let request = requests::ServersPage { filter, after, count, order: ServerOrder::Players, recent: true };
+        let request = requests::ServersPage { filter, after, count, order: ServerOrder::Players, recent };
         let page = context.ask(request).await?;
         servers.extend(page.servers);
         after = page.next;

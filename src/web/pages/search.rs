@@ -131,7 +131,7 @@ async fn servers(context: &WebContext, text: &str, count: u32) -> Result<Vec<Ser
         // Searches are off, so only online servers are examined.
         Err(problem) if problem.kind == ProblemKind::Conflict => {
             let filter = ServerFilter { text: Some(text.to_owned()), ..ServerFilter::default() };
-            busiest_servers(context, filter, count).await
+            busiest_servers(context, filter, count, true).await
         }
         found => found,
     }

@@ -73,7 +73,7 @@ pub(super) async fn part(
             FIXED.map(str::to_owned).into_iter().chain(games).chain(tags).chain(maps).collect()
         }
         "servers.xml" => {
-            let servers = busiest_servers(&context, ServerFilter::default(), SERVERS).await?;
+            let servers = busiest_servers(&context, ServerFilter::default(), SERVERS, false).await?;
             servers.iter().map(|server| server_path(&server.public.url)).collect::<Vec<_>>()
         }
         name => {
