@@ -238,17 +238,19 @@ fn busy_hours(series: &SeriesView) -> Markup {
 }
 
 fn maps(detail: &PublicServerDetail) -> Markup {
+    let minutes: f64 = detail.maps.iter().map(|map| map.minutes).sum();
     html! {
         @if detail.maps.is_empty() { p { "None yet." } } @else {
             div .scroll tabindex="0" role="region" aria-label="Maps of this week" {
                 table {
                     caption { "Maps that were played since the start of the week" }
-                    thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Mean players" } } }
+                    thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Share" } th scope="col" .n { "Mean players" } } }
                     tbody {
                         @for map in &detail.maps {
                             tr {
                                 td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
                                 td .n { (count(map.minutes.round() as u64)) }
+                                td .n { (rounded(map.minutes / minutes.max(1.0) * 100.0)) " %" }
                                 td .n { (rounded(map.average_players)) }
                             }
                         }
