@@ -8,6 +8,7 @@ use std::path::Path;
 
 use Applies::{Reload, Restart};
 
+use super::WebhookEvent;
 use crate::api::{Permission, check_tag};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
@@ -367,6 +368,16 @@ pub const IMPORT_KEYS: &[KeySpec] = &[
     key("import", "servers_max", whole(1, 1_000_000, "servers"), Reload),
 ];
 
+/// The keys of a `[[webhook]]` section.
+pub const WEBHOOK_KEYS: &[KeySpec] = &[
+    key("webhook", "name", ValueType::Text(webhook_name), Reload),
+    key("webhook", "url", ValueType::Text(webhook_url), Reload),
+    key("webhook", "kind", ValueType::OneOf(&["discord", "json"]), Reload),
+    key("webhook", "events", ValueType::Texts(webhook_event), Reload),
+    key("webhook", "tag", ValueType::Text(tag), Reload),
+    key("webhook", "game", ValueType::Text(not_empty), Reload),
+];
+
 /// The keys of a `[[web.token]]` section.
 pub const TOKEN_KEYS: &[KeySpec] = &[
     key("web.token", "name", ValueType::Text(tag), Reload),
@@ -498,6 +509,27 @@ fn colour(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{text:?} is not a colour such as \"#b3121d\""))
+}
+
+fn webhook_name(text: &str) -> Result<(), String> {
+    not_empty(text)?;
+    site_text(text, 60)
+}
+
+/// The error does not contain the URL, which is a secret.
+fn webhook_url(text: &str) -> Result<(), String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let has_host = rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '['));
+    let is_valid = has_host && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_valid { Ok(()) } else { Err("is not a URL such as \"https://example.org/hook\"".to_owned()) }
+}
+
+fn webhook_event(text: &str) -> Result<(), String> {
+    if WebhookEvent::ALL.iter().any(|event| event.name() == text) {
+        return Ok(());
+    }
+    let names = WebhookEvent::ALL.map(WebhookEvent::name).join(", ");
+    Err(format!("{text:?} is no event; events are {names}"))
 }
 
 fn site_link(text: &str) -> Result<(), String> {

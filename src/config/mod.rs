@@ -68,6 +68,9 @@ pub struct Config {
     pub capture: CaptureConfig,
     pub web: WebConfig,
     pub site: SiteConfig,
+    /// Messages about servers and boards; the shipped file has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhook: Vec<WebhookConfig>,
     /// Scheduled imports; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub import: Vec<ImportConfig>,
@@ -347,6 +350,72 @@ pub struct TokenConfig {
     pub may: Vec<Permission>,
 }
 
+/// Messages about servers and boards: a `[[webhook]]` section.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookConfig {
+    /// For messages of the log.
+    pub name: String,
+    pub url: SecretUrl,
+    #[serde(default)]
+    pub kind: WebhookKind,
+    pub events: Vec<WebhookEvent>,
+    /// Whose servers and boards; a tag or a game.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game: Option<String>,
+}
+
+/// The form of the messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookKind {
+    Discord,
+    #[default]
+    Json,
+}
+
+/// What a webhook tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookEvent {
+    ServerDown,
+    ServerUp,
+    WeekClosed,
+    NewLeader,
+}
+
+impl WebhookEvent {
+    pub const ALL: [WebhookEvent; 4] =
+        [WebhookEvent::ServerDown, WebhookEvent::ServerUp, WebhookEvent::WeekClosed, WebhookEvent::NewLeader];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            WebhookEvent::ServerDown => "server_down",
+            WebhookEvent::ServerUp => "server_up",
+            WebhookEvent::WeekClosed => "week_closed",
+            WebhookEvent::NewLeader => "new_leader",
+        }
+    }
+}
+
+/// A URL that is never printed: who has it can send messages.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretUrl(String);
+
+impl SecretUrl {
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for SecretUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretUrl")
+    }
+}
+
 /// A scheduled import of the servers of a list: an `[[import]]` section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -522,6 +591,10 @@ impl Config {
         }
         reloaded.config = Config::deserialize(toml::Value::Table(kept_table)).expect("values of two valid configs");
         reloaded.config.import.clone_from(&new.import);
+        if self.webhook != new.webhook {
+            reloaded.changed.push("webhook".to_owned());
+        }
+        reloaded.config.webhook.clone_from(&new.webhook);
         if self.web.token != new.web.token {
             reloaded.changed.push("web.token".to_owned());
         }

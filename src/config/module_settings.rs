@@ -1,5 +1,7 @@
 //! Converts the configuration to the settings of each module.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::{Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, WebConfig};
@@ -8,6 +10,7 @@ use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
+use crate::games::OwnGames;
 use crate::log::Retention;
 use crate::master::AddressRules;
 use crate::model::WindowType;
@@ -48,6 +51,29 @@ impl StoreConfig {
             disk_free_bytes_min: self.disk_free_bytes_min,
         }
     }
+}
+
+/// Largest file with names of games, bytes.
+const GAMES_BYTES_MAX: u64 = 1 << 20;
+
+/// Why a file with names of games cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum GamesFileError {
+    #[error("cannot read {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: {message}", path.display())]
+    Invalid { path: PathBuf, message: String },
+}
+
+fn read_games(path: &Path) -> Result<OwnGames, GamesFileError> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(GAMES_BYTES_MAX + 1).read_to_string(&mut text));
+    read.map_err(|source| GamesFileError::Read { path: path.to_owned(), source })?;
+    let games = match text.len() as u64 {
+        ..=GAMES_BYTES_MAX => OwnGames::parse(&text),
+        _ => Err(format!("has more than {GAMES_BYTES_MAX} bytes")),
+    };
+    games.map_err(|message| GamesFileError::Invalid { path: path.to_owned(), message })
 }
 
 impl Config {
@@ -225,9 +251,10 @@ impl Config {
         (!self.site.logo.as_os_str().is_empty()).then_some(&self.site.logo)
     }
 
-    /// The file with the operator's names of games.
-    pub fn own_games(&self) -> Option<&Path> {
-        (!self.site.games.as_os_str().is_empty()).then_some(&self.site.games)
+    /// The operator's names of games.
+    pub fn own_games(&self) -> Result<Option<OwnGames>, GamesFileError> {
+        let path = &self.site.games;
+        (!path.as_os_str().is_empty()).then(|| read_games(path)).transpose()
     }
 
     /// The certificate of the port; `None`: it has no TLS.

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
-use crate::games::{OwnGames, OwnGamesError};
+use super::module_settings::GamesFileError;
 use crate::web::{Logo, LogoError, TlsError, TlsFiles};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
@@ -56,9 +56,7 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     if let Some(path) = config.logo() {
         found.add("site.logo", logo(path));
     }
-    if let Some(path) = config.own_games() {
-        found.add("site.games", own_games(path));
-    }
+    found.add("site.games", own_games(config));
     found
 }
 
@@ -150,10 +148,10 @@ fn logo(path: &Path) -> Result<(), PathError> {
     }
 }
 
-fn own_games(path: &Path) -> Result<(), PathError> {
-    match OwnGames::load(path) {
+fn own_games(config: &Config) -> Result<(), PathError> {
+    match config.own_games() {
         Ok(_) => Ok(()),
-        Err(OwnGamesError::Read { path, source }) => Err(unusable("read", &path, source)),
+        Err(GamesFileError::Read { path, source }) => Err(unusable("read", &path, source)),
         Err(error) => Err(PathError::Problem(error.to_string())),
     }
 }

@@ -35,6 +35,16 @@ const LISTS: &str = "
 # hash = \"...\"
 # may = [\"rescan\", \"servers\"]
 
+# Messages about servers and boards to Discord or to a program: any number of sections;
+# reload. docs/configuration.md has the keys.
+#
+# [[webhook]]
+# name = \"clan\"
+# url = \"https://discord.com/api/webhooks/...\"
+# kind = \"discord\"
+# events = [\"server_down\", \"server_up\", \"week_closed\", \"new_leader\"]
+# tag = \"ours\"
+
 # Imports of servers from masters and websites: any number of sections; reload.
 # docs/protocols.md has the URLs, docs/configuration.md the keys.
 #

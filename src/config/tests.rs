@@ -235,6 +235,40 @@ fn unclosed_header_is_one_problem() {
 }
 
 #[test]
+fn webhook_sections_are_checked_and_reloaded() {
+    let url = "url = \"https://example.org/SECRET\"\n";
+    let text =
+        format!("[[webhook]]\nname = \"clan\"\n{url}kind = \"discord\"\nevents = [\"server_down\"]\ntag = \"ours\"\n");
+    let config = Config::parse(&text).expect("valid");
+    assert_eq!(config.webhook[0].url.secret(), "https://example.org/SECRET");
+    assert!(!format!("{config:?}").contains("SECRET"));
+    let plan = Config::default().plan_reload(&config);
+    assert_eq!((plan.changed, plan.needs_restart), (vec!["webhook".to_owned()], vec![]));
+    assert_eq!(plan.config, config);
+    let head = "[[webhook]]\nname = \"clan\"\n";
+    problems(
+        head,
+        &["1: webhook: has no key url", "1: webhook: has no key events", "1: webhook: has neither a tag nor a game"],
+    );
+    problems(
+        &format!("{head}{url}events = [\"server_up\"]\ngame = \"tf\"\n"),
+        &["1: webhook: has events of servers, but no tag; only the servers of a tag are watched"],
+    );
+    problems(
+        &format!("{head}{url}events = []\ngame = \"tf\"\ntag = \"a\"\n"),
+        &["1: webhook: has no events", "1: webhook: has a tag and a game; expected one of them"],
+    );
+    problems(
+        &format!("{head}url = \"ftp://SECRET\"\nevents = [\"down\"]\ntag = \"a\"\n"),
+        &[
+            "3: webhook.url: is not a URL such as \"https://example.org/hook\"",
+            "4: webhook.events: \"down\" is no event; events are server_down, server_up, week_closed, new_leader",
+        ],
+    );
+    problems(&format!("[[webhooks]]\n{url}"), &["1: webhooks: unknown section; did you mean [[webhook]]?"]);
+}
+
+#[test]
 fn import_sections_are_checked_and_reloaded() {
     let text = "[[import]]\nmaster = \"dpmaster://h/Xonotic/3\"\nscheme = \"darkplaces\"\ntags = [\"a\"]\nevery_s = 3600\n\
                 [[import]]\nmaster = \"steammaster://h/\\\\appid\\\\440\"\n\

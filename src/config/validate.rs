@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{IMPORT_KEYS, KEYS, KeySpec, TOKEN_KEYS, ValueType, sections};
+use super::keys::{IMPORT_KEYS, KEYS, KeySpec, TOKEN_KEYS, ValueType, WEBHOOK_KEYS, sections};
 use crate::limits::TAGS_MAX;
 use crate::master::{ListUrl, check_scheme};
 use crate::nearest::nearest;
@@ -48,10 +48,11 @@ impl KeyLines {
 }
 
 /// Sections that may occur several times, with their keys.
-const LISTS: [(&str, &[KeySpec]); 2] = [(IMPORT, IMPORT_KEYS), (TOKEN, TOKEN_KEYS)];
+const LISTS: [(&str, &[KeySpec]); 3] = [(IMPORT, IMPORT_KEYS), (TOKEN, TOKEN_KEYS), (WEBHOOK, WEBHOOK_KEYS)];
 
 const IMPORT: &str = "import";
 const TOKEN: &str = "web.token";
+const WEBHOOK: &str = "webhook";
 
 /// Most syntax errors to report.
 const SYNTAX_ERRORS_MAX: usize = 20;
@@ -186,10 +187,10 @@ impl Validator<'_> {
                     DeValue::Table(inner) => self.section(text, inner),
                     _ => self.problem(name.span(), text.to_owned(), format!("is a section; write [{text}]")),
                 }
-            } else if text == IMPORT {
-                self.list(IMPORT, name, value);
-            } else if value.get_ref().is_array() && nearest(text, [IMPORT]).is_some() {
-                self.problem(name.span(), text.to_owned(), format!("unknown section; did you mean [[{IMPORT}]]?"));
+            } else if let Some(list) = [IMPORT, WEBHOOK].into_iter().find(|list| *list == text) {
+                self.list(list, name, value);
+            } else if let Some(list) = nearest(text, [IMPORT, WEBHOOK]).filter(|_| value.get_ref().is_array()) {
+                self.problem(name.span(), text.to_owned(), format!("unknown section; did you mean [[{list}]]?"));
             } else if KEYS.iter().any(|k| k.section.is_empty() && k.name == text) {
                 self.entry("", name, value);
             } else if value.get_ref().is_table() {
@@ -229,6 +230,7 @@ impl Validator<'_> {
             self.list_keys(list, keys, table);
             match list {
                 IMPORT => self.import(span, table, problems == self.problems.len()),
+                WEBHOOK => self.webhook(span, table),
                 _ => self.token(span, table),
             }
         }
@@ -257,6 +259,30 @@ impl Validator<'_> {
                 self.problem(span.clone(), TOKEN.to_owned(), message);
             }
         }
+    }
+
+    fn webhook(&mut self, span: Range<usize>, table: &DeTable<'_>) {
+        let value_of = |wanted: &str| table.iter().find(|(name, _)| name.get_ref() == wanted).map(|(_, value)| value);
+        for name in ["name", "url", "events"].into_iter().filter(|name| value_of(name).is_none()) {
+            self.problem(span.clone(), WEBHOOK.to_owned(), format!("has no key {name}"));
+        }
+        let events = value_of("events").and_then(|events| events.get_ref().as_array());
+        if events.is_some_and(|events| events.is_empty()) {
+            self.problem(span.clone(), WEBHOOK.to_owned(), "has no events".to_owned());
+        }
+        let is_of_servers = events
+            .into_iter()
+            .flatten()
+            .any(|event| event.get_ref().as_str().is_some_and(|event| event.starts_with("server_")));
+        let problem = match (value_of("tag"), value_of("game")) {
+            (Some(_), Some(_)) => "has a tag and a game; expected one of them",
+            (None, None) => "has neither a tag nor a game",
+            (None, Some(_)) if is_of_servers => {
+                "has events of servers, but no tag; only the servers of a tag are watched"
+            }
+            _ => return,
+        };
+        self.problem(span, WEBHOOK.to_owned(), problem.to_owned());
     }
 
     /// `is_valid`: no key has a problem.

@@ -25,6 +25,7 @@ mod requests;
 mod rescan_results;
 mod systemd;
 mod views;
+mod webhooks;
 pub mod window_rebuild;
 
 use std::net::SocketAddr;
@@ -112,6 +113,7 @@ struct Shared {
     /// Held while the size of a window is measured.
     measuring: Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
+    webhooks: Mutex<webhooks::Webhooks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
 }
@@ -196,8 +198,8 @@ impl Daemon {
         };
         let web_address = port.as_ref().map(web::WebPort::address);
         settings.listen = web_address;
-        if let Some(path) = config.own_games() {
-            games::set_own(games::OwnGames::load(path).context("cannot use the names of games (setting site.games)")?);
+        if let Some(own) = config.own_games().context("cannot use the names of games (setting site.games)")? {
+            games::set_own(own);
         }
         let logo = config.logo().map(web::Logo::load).transpose();
         settings.identity.logo = logo.context("cannot use the logo (setting site.logo)")?;
@@ -253,7 +255,7 @@ impl Daemon {
         tokio::spawn(history.clone().run(views.clone()));
         let (reload_scan, reload_scan_rx) = mpsc::channel(1);
         let imports = import_task::ImportTasks::new(&config.state_dir, engine.clone(), views.clone());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new_cyclic(|shared| Shared {
             engine,
             views,
             started_ms: clock.now_ms(),
@@ -274,10 +276,11 @@ impl Daemon {
             verifying: tokio::sync::Mutex::default(),
             measuring: Mutex::default(),
             imports: Mutex::new(imports),
+            webhooks: Mutex::new(webhooks::Webhooks::new(shared.clone())),
             reload_scan,
             config: Mutex::new(config.clone()),
         });
-        shared.apply_imports(&config);
+        shared.apply_lists(&config);
         shared.site.set_backend(shared.clone());
         let control = control.map(|socket| shared.site.serve_admins(socket, shared.admin_connections.clone()));
         if web.is_some() {
@@ -337,6 +340,7 @@ impl Daemon {
             log_if_slow("answers of the web interface", web.stop()).await;
         }
         self.shared.imports.lock().expect("imports lock poisoned").stop();
+        self.shared.webhooks.lock().expect("webhooks lock poisoned").stop();
         self.shared.engine.send(Command::StopScanning).await;
         let scanner = self.scanner.shutdown(SCAN_DRAIN_MAX);
         log_if_slow(&format!("scans in flight, at most {} s", SCAN_DRAIN_MAX.as_secs()), scanner).await;
@@ -500,9 +504,10 @@ impl Shared {
         }
     }
 
-    fn apply_imports(&self, config: &Config) {
+    fn apply_lists(&self, config: &Config) {
         let mut imports = self.imports.lock().expect("imports lock poisoned");
         imports.apply(config);
+        self.webhooks.lock().expect("webhooks lock poisoned").apply(config);
     }
 
     /// Reads the configuration file again. On an error all settings stay as they are.
@@ -532,7 +537,7 @@ impl Shared {
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
-        self.apply_imports(&config);
+        self.apply_lists(&config);
         *self.config.lock().expect("config lock poisoned") = config;
         let mut notes = checked.notes;
         if !reloaded.changed.is_empty() {

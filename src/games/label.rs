@@ -1,9 +1,7 @@
 //! How people write games: a name, a short name and a colour, from the table and from the operator's own file.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::{fs, io};
 
 use serde::Deserialize;
 
@@ -12,9 +10,6 @@ use super::Game;
 /// Longest name and short name, characters.
 const NAME_CHARS_MAX: usize = 50;
 const SHORT_CHARS_MAX: usize = 8;
-
-/// Largest file of an operator, bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A colour of the website, which is readable on light and on dark ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -63,16 +58,7 @@ struct OwnGame {
 
 /// Games that the operator names, by the values of `game` in lists, in lower case.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct OwnGames(HashMap<String, Label>);
-
-/// Why a file of games cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OwnGamesError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{}: {message}", path.display())]
-    Invalid { path: PathBuf, message: String },
-}
+pub struct OwnGames(BTreeMap<String, Label>);
 
 static OWN: OnceLock<OwnGames> = OnceLock::new();
 
@@ -82,16 +68,8 @@ pub fn set_own(games: OwnGames) {
 }
 
 impl OwnGames {
-    pub fn load(path: &Path) -> Result<OwnGames, OwnGamesError> {
-        let unreadable = |source| OwnGamesError::Read { path: path.to_owned(), source };
-        let invalid = |message| OwnGamesError::Invalid { path: path.to_owned(), message };
-        if fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
-            return Err(invalid(format!("has more than {FILE_BYTES_MAX} bytes")));
-        }
-        OwnGames::parse(&fs::read_to_string(path).map_err(unreadable)?).map_err(invalid)
-    }
-
-    fn parse(text: &str) -> Result<OwnGames, String> {
+    /// Reads the operator's file.
+    pub fn parse(text: &str) -> Result<OwnGames, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct File {
@@ -99,7 +77,7 @@ impl OwnGames {
             game: Vec<OwnGame>,
         }
         let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        let mut labels = HashMap::new();
+        let mut labels = BTreeMap::new();
         for OwnGame { game, name, short, colour } in file.game {
             let name = checked("name", &name, NAME_CHARS_MAX)?;
             let short = match &short {
@@ -220,7 +198,5 @@ mod tests {
             let error = OwnGames::parse(text).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        let missing = OwnGames::load(Path::new("/nonexistent/games.toml")).unwrap_err();
-        assert_eq!(missing.to_string(), "cannot read /nonexistent/games.toml");
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
 
-pub use self::label::{Colour, Label, OwnGames, OwnGamesError, label, set_own, unknown};
+pub use self::label::{Colour, Label, OwnGames, label, set_own, unknown};
 
 /// A game. The file explains each field.
 #[derive(Clone, Debug, Deserialize)]

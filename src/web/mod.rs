@@ -65,6 +65,21 @@ pub use self::tokens::{Token, TokenHash, new_token};
 use crate::api::{ApiError, ErrorCode, Host, Read, checked};
 use crate::model::view::board::BoardsSelector;
 
+/// The path of the page of a tag.
+pub fn tag_path(tag: &str) -> String {
+    pages::tag_path(tag)
+}
+
+/// The path of the page of a game.
+pub fn game_path(game: &str) -> String {
+    pages::game_path(game)
+}
+
+/// A game as people write it.
+pub fn game_name(game: &str) -> String {
+    pages::names::plain_game(game, None)
+}
+
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebSettings {

@@ -28,6 +28,7 @@ mod start;
 mod state_dir;
 mod systemd;
 mod web;
+mod webhooks;
 mod window_rebuild;
 
 #[path = "../support/database/mod.rs"]

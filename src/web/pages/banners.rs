@@ -2,7 +2,6 @@
 
 use maud::{Markup, html};
 
-use super::embed;
 use crate::web::PublicUrl;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 
@@ -47,7 +46,7 @@ fn field(title: &str, id: &str, code: &str) -> Markup {
 }
 
 fn frame_code(public_url: &PublicUrl, page: &str, alt: &str) -> String {
-    let frame = html! { iframe src={ (public_url) (embed::path(page)) } width="400" height="500" title=(alt) {} };
+    let frame = html! { iframe src={ (public_url) "/embed" (page) } width="400" height="500" title=(alt) {} };
     frame.into_string()
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::format::{count, day, ranking as ranking_name, score, time};
 use super::layout::{About, Page, PageResult};
-use super::player::{server_name, shown_score};
+use super::player::{compare_form, server_name, shown_score};
 use super::server_table::{game_path, server_path};
 use super::{names, search};
 use crate::api::requests;
@@ -59,7 +59,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         Other::Offered(players) => {
             let body = html! {
                 h1 { "Compare " (names::player(&a.display, &a.name)) }
-                (form(a.player_key))
+                (compare_form(a.player_key))
                 @if !b.trim().is_empty() {
                     @if players.is_empty() { p role="status" { "No player has the name " (names::plain(&b)) "." } }
                     @else { p { "Which one?" } }
@@ -103,17 +103,6 @@ async fn other(context: &WebContext, a: &PlayerView, b: &str) -> Result<Other, P
         Err(problem) => return Err(problem),
     }
     Ok(Other::Offered(search::players(context, b, OFFERED).await?))
-}
-
-/// The form on the page of a player.
-pub(super) fn form(player_key: u32) -> Markup {
-    html! {
-        form .filters action="/compare" {
-            input type="hidden" name="a" value=(player_key);
-            div { label for="compare-with" { "Compare with the player" } input #compare-with name="b" maxlength="100" required; }
-            button { "Compare" }
-        }
-    }
 }
 
 fn plain(player: &PlayerView) -> String {
@@ -207,7 +196,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
             }
             @if shared.len() > ROWS_MAX { p .soft { "The newest " (ROWS_MAX) " are shown." } }
         }
-        (form(a.player_key))
+        (compare_form(a.player_key))
     }
 }
 

@@ -22,11 +22,6 @@ use crate::web::segment::Segment;
 
 const ENTRIES: u32 = 10;
 
-/// The path of the page for frames.
-pub(super) fn path(page: &str) -> String {
-    format!("/embed{page}")
-}
-
 fn embedded(title: String, body: Markup) -> Page {
     Page::new(title, body).with(About { is_embedded: true, is_hidden: true, ..About::default() })
 }

@@ -8,9 +8,9 @@ use maud::{Markup, html};
 
 use super::boards::{self, window_text};
 use super::format::{ranking as ranking_name, score, utc};
+use super::layout::xml;
 use super::names;
 use super::server_table::{game_path, server_path};
-use super::sitemap::xml;
 use crate::api::requests;
 use crate::model::scope::Scope;
 use crate::model::view::board::{WindowPhase, WindowView};

@@ -11,7 +11,7 @@ use super::format::count;
 use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
-use super::server_table::{self, game_path};
+use super::server_table::{self, game_path, tag_path};
 use super::{busiest_servers, feeds, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
@@ -37,10 +37,6 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
 
 fn badge_and_name(game: &str) -> Markup {
     html! { (names::game_badge(game, None)) " " (names::game(game)) }
-}
-
-pub(super) fn tag_path(tag: &str) -> String {
-    format!("/tags/{}", names::segment(tag))
 }
 
 fn table(

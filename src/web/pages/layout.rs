@@ -242,6 +242,15 @@ pub(super) fn fragment(content: Markup) -> Result<Response, Problem> {
     answer("text/html; charset=utf-8", content.into_string().into_bytes(), MAX_AGE_S).map(with_policy)
 }
 
+/// How long an XML file may be cached, s. Search engines and readers of feeds come once an hour at most.
+pub(super) const XML_MAX_AGE_S: u32 = 3_600;
+
+/// For search engines and readers of feeds.
+pub(super) fn xml(content_type: &'static str, content: Markup) -> Result<Response, Problem> {
+    let text = html! { (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) (content) };
+    answer(content_type, text.into_string().into_bytes(), XML_MAX_AGE_S)
+}
+
 fn with_policy(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());

@@ -40,6 +40,8 @@ mod sitemap;
 
 use std::sync::Arc;
 
+pub(super) use self::server_table::{game_path, tag_path};
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderValue;

@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::compare;
 use super::format::{count, day, duration, ranking, score, signed, time, utc};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
@@ -97,7 +96,7 @@ pub(super) async fn page(
         @if !same_name.is_empty() {
             p { "The same name in other games: " @for other in &same_name { a href={ "/players/" (other.player_key) } { (names::game_badge(&other.game, None)) } " " } }
         }
-        (compare::form(player_key))
+        (compare_form(player_key))
         @if skip == 0 {
             h2 { "Sessions" }
             (sessions::of_player(&sessions, player_key))
@@ -116,6 +115,17 @@ pub(super) async fn page(
     let card = banner_path(&format!("/players/{player_key}"), BannerSize::Card, BannerFormat::Png);
     let about = About { description: Some(description), card: Some(card), is_hidden: skip > 0, ..About::default() };
     Ok(Page::new(title, body).with(about).into_response())
+}
+
+/// The form that leads to the comparison with another player.
+pub(super) fn compare_form(player_key: u32) -> Markup {
+    html! {
+        form .filters action="/compare" {
+            input type="hidden" name="a" value=(player_key);
+            div { label for="compare-with" { "Compare with the player" } input #compare-with name="b" maxlength="100" required; }
+            button { "Compare" }
+        }
+    }
 }
 
 /// The best position of the newest week, and the server with most time.

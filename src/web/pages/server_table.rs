@@ -13,8 +13,13 @@ pub(super) fn server_path(url: &str) -> String {
 }
 
 /// The path of a game's page.
-pub(super) fn game_path(game: &str) -> String {
+pub(in crate::web) fn game_path(game: &str) -> String {
     format!("/games/{}", names::segment(game))
+}
+
+/// The path of a tag's page.
+pub(in crate::web) fn tag_path(tag: &str) -> String {
+    format!("/tags/{}", names::segment(tag))
 }
 
 /// The path of a map's page.

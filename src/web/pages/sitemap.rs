@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use maud::{Markup, PreEscaped, html};
+use maud::html;
 
-use super::server_table::{game_path, map_path, server_path};
-use super::{boards, busiest_servers, groups, names, overview};
+use super::layout::{XML_MAX_AGE_S, xml};
+use super::server_table::{game_path, map_path, server_path, tag_path};
+use super::{boards, busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
@@ -18,9 +19,6 @@ use crate::web::answer::answer;
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::segment::Segment;
-
-/// How long it may be cached, s. Search engines read it once a day.
-const MAX_AGE_S: u32 = 3_600;
 
 /// Maps, servers, and players of a game. A sitemap may have 50,000 addresses; these are read in some milliseconds.
 const MAPS: u32 = 1_000;
@@ -41,7 +39,7 @@ pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Res
          Disallow: /metrics\n\nSitemap: {}/sitemap.xml\n",
         context.public_url
     );
-    answer("text/plain; charset=utf-8", text.into_bytes(), MAX_AGE_S)
+    answer("text/plain; charset=utf-8", text.into_bytes(), XML_MAX_AGE_S)
 }
 
 /// The list of the parts.
@@ -68,7 +66,7 @@ pub(super) async fn part(
             let overview = overview(&context).await?;
             let maps = context.ask(requests::Maps { text: None, count: MAPS }).await?;
             let games = overview.games.iter().map(|game| game_path(&game.name));
-            let tags = overview.tags.iter().map(|tag| groups::tag_path(&tag.name));
+            let tags = overview.tags.iter().map(|tag| tag_path(&tag.name));
             let maps = maps.iter().map(|map| map_path(&map.map));
             FIXED.map(str::to_owned).into_iter().chain(games).chain(tags).chain(maps).collect()
         }
@@ -91,9 +89,4 @@ pub(super) async fn part(
             }
         },
     )
-}
-
-pub(super) fn xml(content_type: &'static str, content: Markup) -> Result<Response, Problem> {
-    let text = html! { (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) (content) };
-    answer(content_type, text.into_string().into_bytes(), MAX_AGE_S)
 }

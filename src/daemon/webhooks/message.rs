@@ -1,0 +1,191 @@
+//! The messages of webhooks: JSON for programs, and Discord's form. Pure.
+
+use serde_json::{Value, json};
+
+use super::look::{ClosedWeek, Happened, Leader, Server};
+use crate::config::WebhookKind;
+use crate::model::Ranking;
+
+/// Longest message of Discord, characters.
+const DISCORD_CHARS_MAX: usize = 2_000;
+
+/// Whose news a message has.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sender {
+    /// The title of the site.
+    pub site: String,
+    /// Where its pages are; `None`: it is not set.
+    pub public_url: Option<String>,
+    /// The game or tag of the boards.
+    pub scope: String,
+    /// The path of its page.
+    pub path: String,
+}
+
+/// The body of a request, with all that happened.
+pub(super) fn body(kind: WebhookKind, sender: &Sender, at_ms: i64, happened: &[Happened]) -> Value {
+    match kind {
+        WebhookKind::Json => {
+            let events: Vec<Value> = happened.iter().map(|happened| event(sender, happened)).collect();
+            json!({ "site": sender.site, "at_ms": at_ms, "events": events })
+        }
+        WebhookKind::Discord => {
+            let lines: Vec<String> = happened.iter().map(|happened| discord_line(sender, happened)).collect();
+            let mut content = lines.join("\n");
+            if let Some((end, _)) = content.char_indices().nth(DISCORD_CHARS_MAX - 1) {
+                content.truncate(end);
+                content.push('…');
+            }
+            // No name can mention anyone.
+            json!({ "content": content, "allowed_mentions": { "parse": [] } })
+        }
+    }
+}
+
+fn event(sender: &Sender, happened: &Happened) -> Value {
+    let mut event = match happened {
+        Happened::Down(server) | Happened::Up(server) => {
+            json!({ "server": server.url, "name": server.name, "page": page(sender, &server_path(server)) })
+        }
+        Happened::Closed(ClosedWeek { week, winners }) => {
+            let winners: serde_json::Map<String, Value> =
+                winners.iter().map(|(ranking, names)| (ranking.name().to_owned(), json!(names))).collect();
+            json!({ "scope": sender.scope, "week": week, "winners": winners, "page": page(sender, &week_path(sender, week)) })
+        }
+        Happened::Leads(Leader { week, player_key, name, score }) => {
+            json!({ "scope": sender.scope, "week": week, "ranking": Ranking::Clq1.name(), "player_key": player_key,
+                    "name": name, "score": score, "page": page(sender, &format!("/players/{player_key}")) })
+        }
+    };
+    event["event"] = json!(happened.event().name());
+    event["text"] = json!(text(sender, happened, str::to_owned));
+    event
+}
+
+fn page(sender: &Sender, path: &str) -> Option<String> {
+    sender.public_url.as_ref().map(|url| format!("{url}{path}"))
+}
+
+fn server_path(server: &Server) -> String {
+    format!("/servers/{}", server.url)
+}
+
+fn week_path(sender: &Sender, week: &str) -> String {
+    format!("{}?window={week}#boards", sender.path)
+}
+
+/// A sentence. `written` makes a name of a stranger harmless.
+fn text(sender: &Sender, happened: &Happened, written: impl Fn(&str) -> String) -> String {
+    let scope = written(&sender.scope);
+    match happened {
+        Happened::Down(server) => format!("{} does not answer any more", written(&server.name)),
+        Happened::Up(server) => format!("{} answers again", written(&server.name)),
+        Happened::Closed(ClosedWeek { week, winners }) => {
+            let winner = |(ranking, names): &(Ranking, Vec<String>)| {
+                names.first().map(|name| format!("{} {}", ranking.name().to_uppercase(), written(name)))
+            };
+            let winners: Vec<String> = winners.iter().filter_map(winner).collect();
+            match winners[..] {
+                [] => format!("{scope}: week {week} is closed"),
+                _ => format!("{scope}: the winners of week {week} are {}", winners.join(", ")),
+            }
+        }
+        Happened::Leads(Leader { week, name, score, .. }) => {
+            format!("{scope}: {} leads CLQ1 in week {week} with {score}", written(name))
+        }
+    }
+}
+
+fn discord_line(sender: &Sender, happened: &Happened) -> String {
+    let path = match happened {
+        Happened::Down(server) | Happened::Up(server) => server_path(server),
+        Happened::Closed(closed) => week_path(sender, &closed.week),
+        Happened::Leads(leader) => format!("/players/{}", leader.player_key),
+    };
+    let text = text(sender, happened, without_markdown);
+    match page(sender, &path) {
+        // Without a preview.
+        Some(url) => format!("{text} <{url}>"),
+        None => text,
+    }
+}
+
+/// Each character that Discord could take for markup is escaped.
+fn without_markdown(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sender() -> Sender {
+        Sender {
+            site: "Clan".to_owned(),
+            public_url: Some("https://stats.example.org".to_owned()),
+            scope: "ours".to_owned(),
+            path: "/tags/ours".to_owned(),
+        }
+    }
+
+    fn all() -> Vec<Happened> {
+        let server = Server {
+            key: 1,
+            url: "quake3://192.0.2.1:27960".to_owned(),
+            name: "@everyone *x*".to_owned(),
+            online: false,
+        };
+        vec![
+            Happened::Down(server.clone()),
+            Happened::Up(server),
+            Happened::Closed(ClosedWeek {
+                week: "2026-W47".to_owned(),
+                winners: vec![(Ranking::Clq1, vec!["A".to_owned(), "B".to_owned()]), (Ranking::Elo, Vec::new())],
+            }),
+            Happened::Leads(Leader {
+                week: "2026-W48".to_owned(),
+                player_key: 7,
+                name: "<@1>".to_owned(),
+                score: "0.5 points/s".to_owned(),
+            }),
+        ]
+    }
+
+    #[test]
+    fn discord_gets_lines_in_which_names_are_no_markup() {
+        let body = body(WebhookKind::Discord, &sender(), 5, &all());
+        let lines: Vec<&str> = body["content"].as_str().unwrap().lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "\\@everyone \\*x\\* does not answer any more <https://stats.example.org/servers/quake3://192.0.2.1:27960>",
+                "\\@everyone \\*x\\* answers again <https://stats.example.org/servers/quake3://192.0.2.1:27960>",
+                "ours: the winners of week 2026-W47 are CLQ1 A <https://stats.example.org/tags/ours?window=2026-W47#boards>",
+                "ours: \\<\\@1\\> leads CLQ1 in week 2026-W48 with 0.5 points/s <https://stats.example.org/players/7>",
+            ]
+        );
+        assert_eq!(body["allowed_mentions"]["parse"], json!([]));
+        let many: Vec<Happened> = all().into_iter().cycle().take(1_000).collect();
+        let long = super::body(WebhookKind::Discord, &sender(), 5, &many);
+        assert_eq!(long["content"].as_str().unwrap().chars().count(), DISCORD_CHARS_MAX);
+    }
+
+    #[test]
+    fn programs_get_fields() {
+        let body = body(WebhookKind::Json, &Sender { public_url: None, ..sender() }, 5, &all());
+        assert_eq!((&body["site"], &body["at_ms"]), (&json!("Clan"), &json!(5)));
+        let names: Vec<&Value> = body["events"].as_array().unwrap().iter().map(|event| &event["event"]).collect();
+        assert_eq!(names, ["server_down", "server_up", "week_closed", "new_leader"]);
+        assert_eq!(body["events"][0]["name"], "@everyone *x*");
+        assert_eq!(body["events"][0]["page"], Value::Null);
+        assert_eq!(body["events"][2]["winners"], json!({ "clq1": ["A", "B"], "elo": [] }));
+        assert_eq!(body["events"][3]["player_key"], 7);
+    }
+}
