@@ -53,11 +53,25 @@ enum Kind {
     Board,
     Player,
     Search,
+    /// While a visitor types.
+    Suggest,
+    Compare,
+    Feed,
     Api,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [Kind::Home, Kind::Server, Kind::Board, Kind::Player, Kind::Search, Kind::Api];
+    const ALL: [Kind; 9] = [
+        Kind::Home,
+        Kind::Server,
+        Kind::Board,
+        Kind::Player,
+        Kind::Search,
+        Kind::Suggest,
+        Kind::Compare,
+        Kind::Feed,
+        Kind::Api,
+    ];
 
     fn path(self, site: &Site, random: &mut Random) -> String {
         let server = &site.urls[random.below(site.urls.len() as u64) as usize];
@@ -67,6 +81,15 @@ impl Kind {
             Kind::Board => format!("/games/{GAME}?ranking=points&start={}", 1 + random.below(site.rows)),
             Kind::Player => format!("/players/{}", 1 + random.below(site.rows)),
             Kind::Search => format!("/search?q={}", name(random.below(site.rows))),
+            Kind::Suggest => {
+                let name = name(random.below(site.rows));
+                let length = name.len() - random.below(4) as usize;
+                format!("/suggest?q={}", &name[..length])
+            }
+            Kind::Compare => {
+                format!("/compare?a={}&b={}", 1 + random.below(site.rows), 1 + random.below(site.rows))
+            }
+            Kind::Feed => format!("/feeds/servers/{server}"),
             Kind::Api => format!("/api/v1/boards?server={server}&ranking=clq1"),
         }
     }

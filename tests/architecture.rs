@@ -49,7 +49,11 @@ const MODULES: &[(&str, u8)] = &[
 const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (&["sled::"], &["store"], "the database is behind the store"),
     (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
-    (&["ureq::"], &["master", "daemon"], "requests over HTTP are behind the lists of servers, and the webhooks of the daemon"),
+    (
+        &["ureq::"],
+        &["master", "daemon"],
+        "requests over HTTP are behind the lists of servers, and the webhooks of the daemon",
+    ),
     (&["axum"], &["web"], "the HTTP server is behind the web interface"),
     (&["hyper"], &["web", "client"], "HTTP is behind the web interface and the client of the control socket"),
     (&["Commit {", "Commit::default()"], &["engine", "model"], "only the engine creates a commit"),
