@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::chart::rounded;
 use super::format::{count, days, ranking as ranking_name, ranking_meaning, score};
-use super::{names, overview};
+use super::{names, overview, search};
 use crate::api::requests;
 use crate::model::Ranking;
 use crate::model::calendar::DAY_MS;
@@ -24,6 +24,9 @@ use crate::web::query::{self, Number, Position};
 
 /// Entries of each board where all rankings are shown.
 const TOP_ENTRIES: u32 = 10;
+
+/// Players that a search on a board looks for.
+const CANDIDATES: u32 = 20;
 
 /// Entries of a page of one board.
 const PAGE_ENTRIES: u32 = 50;
@@ -197,23 +200,13 @@ async fn one_ranking(
         None => {
             part(context, scope, window, ranking, BoardQuery::Page { position: start, count: PAGE_ENTRIES }).await?
         }
-        Some(name) => {
-            let selector = PlayerSelector::Name(name.to_owned());
-            let around = BoardQuery::Around { player: selector.clone(), count: PAGE_ENTRIES };
-            match part(context, scope, window, ranking, around).await {
-                Ok(mut board) => {
-                    let standing =
-                        part(context, scope, window, ranking, BoardQuery::Positions { players: vec![selector] });
-                    board.found = standing.await?.entries.first().map(|entry| entry.player_key);
-                    board
-                }
-                Err(problem) if problem.kind == ProblemKind::NotFound => {
-                    not_found = Some(problem.detail);
-                    part(context, scope, window, ranking, BoardQuery::Page { position: 1, count: PAGE_ENTRIES }).await?
-                }
-                Err(problem) => return Err(problem),
+        Some(name) => match find(context, place, ranking, name).await? {
+            Some(board) => board,
+            None => {
+                not_found = Some(name);
+                part(context, scope, window, ranking, BoardQuery::Page { position: 1, count: PAGE_ENTRIES }).await?
             }
-        }
+        },
     };
     board.entries.truncate(PAGE_ENTRIES as usize);
     let previous = previous(context, place, &board).await?;
@@ -242,7 +235,7 @@ async fn one_ranking(
             div { label for="board-player" { "Find a player on this board" } input #board-player name="player" maxlength="100" required; }
             button { "Find" }
         }
-        @if let Some(why) = &not_found { p role="status" { "Not found: " (why) } }
+        @if let Some(name) = &not_found { p role="status" { "Not found: no player whose name has the words " (names::plain(name)) " is on this board." } }
         h3 { (title) span .soft { ", " (unit) } }
         p .soft { (ranking_meaning(ranking).0) " " (ranking_meaning(ranking).1) }
         (board.table(&previous))
@@ -261,6 +254,27 @@ async fn one_ranking(
         }
     };
     Ok(Section { choice: Some(format!("{title} in {shown}")), query: Some(query), markup })
+}
+
+/// The entries around the player with this name, or else around the first on the board of those whom a search finds.
+async fn find(
+    context: &WebContext,
+    place: &Place<'_>,
+    ranking: Ranking,
+    name: &str,
+) -> Result<Option<BoardPart>, Problem> {
+    let query = |query| part(context, place.scope, place.window, ranking, query);
+    let standing = |players| async { kept(query(BoardQuery::Positions { players }).await) };
+    let mut found = standing(vec![PlayerSelector::Name(name.to_owned())]).await?;
+    if found.as_ref().is_none_or(|board| board.entries.is_empty()) {
+        let named = search::players(context, name, CANDIDATES).await?;
+        let players: Vec<_> = named.iter().map(|player| PlayerSelector::Key(player.player_key)).collect();
+        found = if players.is_empty() { None } else { standing(players).await? };
+    }
+    let Some(player_key) = found.and_then(|board| board.player_keys().next()) else { return Ok(None) };
+    let player = PlayerSelector::Key(player_key);
+    let board = query(BoardQuery::Around { player, count: PAGE_ENTRIES }).await?;
+    Ok(Some(BoardPart { found: Some(player_key), ..board }))
 }
 
 /// Title of the section: the window, whether it is final, and a choice of others.

@@ -192,6 +192,11 @@ fn boards_of_closed_weeks_have_movement_pages_and_a_search() {
     let found = get(&format!("{server}?window=2025-W47&ranking=points&player={encoded}"));
     let marked = found.split("<tr class=\"found\">").nth(1).expect("the player is marked").split("</tr>").next();
     assert!(marked.is_some_and(|row| row.contains(&format!("/players/{}\"", rows[2]["player_key"]))), "{marked:?}");
+    // As in any search: without case, and by its beginning.
+    let start: String = name.to_uppercase().chars().take(name.chars().count() - 1).collect();
+    let encoded_start: String = start.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let by_start = get(&format!("{server}?window=2025-W47&ranking=points&player={encoded_start}"));
+    assert!(by_start.contains("<tr class=\"found\">"), "{start}");
     let missing = get(&format!("{server}?window=2025-W47&ranking=points&player=nobody-has-this-name"));
     assert!(missing.contains("Not found: ") && !missing.contains("class=\"found\""));
 
