@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::boards;
-use super::format::{count, ranking as ranking_name, time};
+use super::format::{count, ranking as ranking_name, time, utc};
 use super::layout::{About, Page, PageResult};
 use super::server_table::{game_path, map_path, server_path};
 use super::{names, server};
@@ -32,7 +32,7 @@ pub(super) async fn server(State(context): State<Arc<WebContext>>, Path(url): Pa
     let summary = &detail.server;
     let body = html! {
         h1 { a href=(server_path(&summary.url)) { (names::hostname(&summary.hostname, &summary.url)) } }
-        p {
+        p data-now=(server::now(summary)) {
             @if summary.online {
                 (count(summary.players)) " of " (count(summary.slots)) " players"
                 @if let Some(map) = &summary.map { " on " a href=(map_path(map)) { (names::plain(map)) } }
@@ -86,9 +86,15 @@ async fn board(context: &WebContext, scope: Scope, name: String, page: String, u
 
 pub(super) async fn player(State(context): State<Arc<WebContext>>, Path(key): Path<String>) -> PageResult {
     let player = context.ask(requests::PlayerShow { player_key: query::player_key(&key)?, skip: 0 }).await?;
+    // A line for favourites.
+    let now = match (player.online_on.is_empty(), player.last_seen_ms) {
+        (false, _) => "playing now".to_owned(),
+        (true, Some(at_ms)) => format!("last seen {}", utc(at_ms, "%Y-%m-%d")),
+        (true, None) => String::new(),
+    };
     let body = html! {
         h1 { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
-        p {
+        p data-now=(now) {
             (names::game(&player.game)) ", "
             @if let Some(url) = player.online_on.first() {
                 "playing now on " a href=(server_path(url)) { (super::player::server_name(&player, url)) }

@@ -116,6 +116,7 @@ async fn group(
     let plain_name = if game.is_some() { names::plain_game(name, None) } else { shown_text::shown_name(name) };
     let description = format!("{plain_name}: servers online, players over time, and rankings by week.");
     let feed = game.map(|_| feeds::path(&path));
-    let about = About { description: Some(description), query: boards.query.clone(), feed, ..About::default() };
+    let query = boards.query.clone();
+    let about = About { description: Some(description), path: Some(path), query, feed, ..About::default() };
     Ok(Page::new(boards.page_title(&plain_name), body).with(about))
 }

@@ -59,6 +59,8 @@ pub(super) struct Page {
 pub(super) struct About {
     /// A sentence; `None`: the site's description.
     pub description: Option<String>,
+    /// The path of its address, since others may lead to it too; `None`: that of the request.
+    pub path: Option<String>,
     /// The query of the address of this content; `None`: without a query it is the same.
     pub query: Option<String>,
     /// The path of a picture of [`BannerSize::Card`].
@@ -94,7 +96,7 @@ impl Page {
         let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
         let url = path.map(|path| {
             let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
-            format!("{public_url}{path}{query}")
+            format!("{public_url}{}{query}", about.path.as_deref().unwrap_or(path))
         });
         let page = html! {
             (DOCTYPE)

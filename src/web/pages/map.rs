@@ -70,7 +70,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
         (server_table::table("Servers with this map, most players first", &servers))
     };
     let description = format!("The map {name}: how much it was played by week, and the servers that play it now.");
-    let about = About { description: Some(description), ..About::default() };
+    let about = About { description: Some(description), path: Some(map_path(&name)), ..About::default() };
     Ok(Page::new(format!("Map {name}"), body).with(about))
 }
 

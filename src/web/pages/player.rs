@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, day, duration, ranking, score, signed, time, utc};
+use super::format::{count, day, duration, ranking, score, signed, time};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, sessions};
@@ -76,8 +76,8 @@ pub(super) async fn page(
         dl .figures {
             div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @match player.last_seen_ms {
-                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd data-now="playing now" { "playing now" } },
-                Some(last_seen_ms) => div { dt { "Last seen" } dd data-now={ "last seen " (utc(last_seen_ms, "%Y-%m-%d")) } { (time(last_seen_ms)) } },
+                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd { "playing now" } },
+                Some(last_seen_ms) => div { dt { "Last seen" } dd { (time(last_seen_ms)) } },
                 None => {},
             }
             @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { "First seen" } dd { (day(first_seen_ms)) } } }
@@ -112,8 +112,10 @@ pub(super) async fn page(
     };
     let description =
         format!("{title} of {}: sessions, weeks and best positions.", names::plain_game(&player.game, None));
-    let card = banner_path(&format!("/players/{player_key}"), BannerSize::Card, BannerFormat::Png);
-    let about = About { description: Some(description), card: Some(card), is_hidden: skip > 0, ..About::default() };
+    let path = format!("/players/{player_key}");
+    let card = Some(banner_path(&path, BannerSize::Card, BannerFormat::Png));
+    let description = Some(description);
+    let about = About { description, path: Some(path), card, is_hidden: skip > 0, ..About::default() };
     Ok(Page::new(title, body).with(about).into_response())
 }
 

@@ -76,7 +76,15 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let query = boards.query.clone();
     let live = Some(format!("/api/v1/live?server={}", names::value(url.as_str())));
     let feed = Some(feeds::path(&path));
-    let about = About { description: Some(description), query, card: Some(card), live, feed, ..About::default() };
+    let about = About {
+        description: Some(description),
+        path: Some(path.clone()),
+        query,
+        card: Some(card),
+        live,
+        feed,
+        ..About::default()
+    };
     Ok(Page::new(boards.page_title(&name), body).with(about))
 }
 
@@ -86,7 +94,7 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
     html! {
         dl .figures {
             div { dt { "Address" } dd { code data-copy { (address) } } }
-            div { dt { "Players" } dd data-now=(now(server)) { (server_table::players(server)) " of " (count(server.slots)) } }
+            div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
@@ -100,7 +108,7 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
 }
 
 /// A line for favourites.
-fn now(server: &PublicServer) -> String {
+pub(super) fn now(server: &PublicServer) -> String {
     match (server.online, &server.map) {
         (true, Some(map)) => format!("{} of {} on {}", count(server.players), count(server.slots), shown_name(map)),
         (true, None) => format!("{} of {}", count(server.players), count(server.slots)),

@@ -73,7 +73,7 @@ for (const place of all('#favourites')) {
     const row = make('li', {}, make('a', {href: path, textContent: name}), ' ');
     rows.append(row);
     if (rows.children.length > 20) continue;
-    fetch(path).then(answer => answer.ok ? answer.text() : '').then(text => {
+    fetch(`/embed${path}`).then(answer => answer.ok ? answer.text() : '').then(text => {
       const now = page(text).querySelector('[data-now]');
       if (now) row.append(make('span', {className: 'soft', textContent: now.dataset.now}));
     }).catch(() => {});
