@@ -17,7 +17,7 @@ use serde_json::Value;
 use webdriver::Browser;
 
 /// The width of a small phone, CSS pixels.
-const PHONE_WIDTH: u32 = 360;
+const PHONE_WIDTH: u32 = 320;
 
 /// Key codes of WebDriver.
 const TAB: &str = "\u{E004}";
@@ -171,7 +171,10 @@ fn visitor_walks_through_the_site() {
     let list = sandbox.list(&["--online"]);
     let game = list[0]["game"].as_str().expect("a game").to_owned();
     let map = list.iter().find_map(|server| server["map"].as_str()).expect("a map").to_owned();
+    let key = player.trim_start_matches("/players/").to_owned();
     let pages = [
+        (format!("/compare?a={key}&b=1"), "compare"),
+        (format!("/embed{server}"), "frame"),
         ("/".to_owned(), "home"),
         ("/servers?order=name".to_owned(), "servers"),
         (server.clone(), "server"),
