@@ -78,6 +78,7 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub mod games;
+pub mod geo;
 pub mod limits;
 pub mod model;
 pub mod nearest;

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Every top-level module and its layer. `clock` has none: layers 3 and up may use it.
 const MODULES: &[(&str, u8)] = &[
     ("games", 0),
+    ("geo", 0),
     ("limits", 0),
     ("model", 0),
     ("nearest", 0),

@@ -83,6 +83,8 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         screened: only(screened),
         greylisted: only(greylisted),
         removed: only(removed),
+        // The database of countries is the daemon's.
+        country: None,
         text,
     };
     let mut servers = Vec::new();

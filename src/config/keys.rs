@@ -149,6 +149,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ),
     ("web", "The HTTP server: a website, an API and metrics. docs/web.md describes it."),
     ("site", "Whose website it is."),
+    ("geo", "Where servers are."),
 ];
 
 /// All keys, in the order of `config/clqd.toml`.
@@ -357,6 +358,8 @@ pub const KEYS: &[KeySpec] = &[
         .described(r#""""#, "TOML file with names of games that clqd does not know, or that you call otherwise ([web.md](web.md#names-of-games)). It is read at the start. Empty: the names of `clqd games`."),
     key("site", "links", ValueType::Texts(site_link), Restart)
         .described("[]", r#"Links at the end of every page, each a name and a URL, such as "Imprint https://example.org/imprint": imprint, privacy, forum, Discord."#),
+    key("geo", "database", ValueType::Text(optional_path), Restart)
+        .described(r#""""#, "File in MaxMind's format with countries of addresses, such as those of DB-IP Lite or GeoLite2; their licences ask for a credit, for example in `site.links`. The website then shows the country of servers whose URL has an address. It is read at the start. Empty: nothing of it is shown."),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.

@@ -68,6 +68,7 @@ pub struct Config {
     pub capture: CaptureConfig,
     pub web: WebConfig,
     pub site: SiteConfig,
+    pub geo: GeoConfig,
     /// Messages about servers and boards; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhook: Vec<WebhookConfig>,
@@ -348,6 +349,14 @@ pub struct TokenConfig {
     /// SHA-256 in hexadecimal digits.
     pub hash: String,
     pub may: Vec<Permission>,
+}
+
+/// Where servers are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeoConfig {
+    /// Empty: servers have no country.
+    pub database: PathBuf,
 }
 
 /// Messages about servers and boards: a `[[webhook]]` section.

@@ -11,6 +11,7 @@ use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError
 use crate::clock::ClockSettings;
 use crate::engine::EngineSettings;
 use crate::games::OwnGames;
+use crate::geo::Countries;
 use crate::log::Retention;
 use crate::master::AddressRules;
 use crate::model::WindowType;
@@ -53,27 +54,36 @@ impl StoreConfig {
     }
 }
 
-/// Largest file with names of games, bytes.
+/// Largest file with names of games, and with countries, bytes.
 const GAMES_BYTES_MAX: u64 = 1 << 20;
+const COUNTRIES_BYTES_MAX: u64 = 1 << 28;
 
-/// Why a file with names of games cannot be used.
+/// Why a file that the website uses cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum GamesFileError {
+pub enum SiteFileError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {message}", path.display())]
     Invalid { path: PathBuf, message: String },
 }
 
-fn read_games(path: &Path) -> Result<OwnGames, GamesFileError> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(GAMES_BYTES_MAX + 1).read_to_string(&mut text));
-    read.map_err(|source| GamesFileError::Read { path: path.to_owned(), source })?;
-    let games = match text.len() as u64 {
-        ..=GAMES_BYTES_MAX => OwnGames::parse(&text),
-        _ => Err(format!("has more than {GAMES_BYTES_MAX} bytes")),
+/// Reads a file, unless its path is empty.
+fn read_file<T>(
+    path: &Path,
+    bytes_max: u64,
+    parse: impl FnOnce(Vec<u8>) -> Result<T, String>,
+) -> Result<Option<T>, SiteFileError> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));
+    read.map_err(|source| SiteFileError::Read { path: path.to_owned(), source })?;
+    let parsed = match bytes.len() as u64 > bytes_max {
+        true => Err(format!("has more than {bytes_max} bytes")),
+        false => parse(bytes),
     };
-    games.map_err(|message| GamesFileError::Invalid { path: path.to_owned(), message })
+    parsed.map(Some).map_err(|message| SiteFileError::Invalid { path: path.to_owned(), message })
 }
 
 impl Config {
@@ -252,9 +262,15 @@ impl Config {
     }
 
     /// The operator's names of games.
-    pub fn own_games(&self) -> Result<Option<OwnGames>, GamesFileError> {
-        let path = &self.site.games;
-        (!path.as_os_str().is_empty()).then(|| read_games(path)).transpose()
+    pub fn own_games(&self) -> Result<Option<OwnGames>, SiteFileError> {
+        read_file(&self.site.games, GAMES_BYTES_MAX, |bytes| {
+            OwnGames::parse(str::from_utf8(&bytes).map_err(|error| error.to_string())?)
+        })
+    }
+
+    /// The database of countries.
+    pub fn countries(&self) -> Result<Option<Countries>, SiteFileError> {
+        read_file(&self.geo.database, COUNTRIES_BYTES_MAX, Countries::parse)
     }
 
     /// The certificate of the port; `None`: it has no TLS.

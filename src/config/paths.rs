@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::Config;
-use super::module_settings::GamesFileError;
+use super::module_settings::SiteFileError;
 use crate::web::{Logo, LogoError, TlsError, TlsFiles};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
@@ -56,7 +56,8 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     if let Some(path) = config.logo() {
         found.add("site.logo", logo(path));
     }
-    found.add("site.games", own_games(config));
+    found.add("site.games", site_file(config.own_games()));
+    found.add("geo.database", site_file(config.countries()));
     found
 }
 
@@ -148,10 +149,10 @@ fn logo(path: &Path) -> Result<(), PathError> {
     }
 }
 
-fn own_games(config: &Config) -> Result<(), PathError> {
-    match config.own_games() {
+fn site_file<T>(read: Result<Option<T>, SiteFileError>) -> Result<(), PathError> {
+    match read {
         Ok(_) => Ok(()),
-        Err(GamesFileError::Read { path, source }) => Err(unusable("read", &path, source)),
+        Err(SiteFileError::Read { path, source }) => Err(unusable("read", &path, source)),
         Err(error) => Err(PathError::Problem(error.to_string())),
     }
 }

@@ -51,6 +51,7 @@ use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
 use crate::games;
+use crate::geo;
 use crate::log::{BatchBuilder, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::scan::{Reloader, ScanCounters, ScanSettings, Scanner};
@@ -200,6 +201,11 @@ impl Daemon {
         settings.listen = web_address;
         if let Some(own) = config.own_games().context("cannot use the names of games (setting site.games)")? {
             games::set_own(own);
+        }
+        if let Some(countries) =
+            config.countries().context("cannot use the database of countries (setting geo.database)")?
+        {
+            geo::set(countries);
         }
         let logo = config.logo().map(web::Logo::load).transpose();
         settings.identity.logo = logo.context("cannot use the logo (setting site.logo)")?;

@@ -22,8 +22,8 @@ pub use self::maps::{Map, Maps};
 pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,
-    ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersList, ServersNext, ServersPage, ServersRemove,
-    ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
+    ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersCountries, ServersList, ServersNext, ServersPage,
+    ServersRemove, ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
 };
 pub use self::sessions::{ExportSessions, PlayerCompanions, PlayerSessions, ServersSessions};
 pub use self::site::{Overview, Series, Status};
@@ -35,7 +35,7 @@ macro_rules! requests {
     ($pass:ident) => {
         $pass! {
             read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerCompanions, PlayerForgotten, PlayerSearch, PlayerSessions,
-                PlayerShow, Series, ServersBest, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
+                PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
             run ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan;

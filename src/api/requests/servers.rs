@@ -1,5 +1,9 @@
 //! Servers: reads, changes and scans on request.
 
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,6 +14,7 @@ use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::api::server_filter::ServerFilter;
+use crate::geo::{self, Country};
 use crate::limits::BOOST_S_MAX;
 use crate::model::ScanBudget;
 use crate::model::ServerKey;
@@ -17,7 +22,9 @@ use crate::model::server::ScreenReason;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
 use crate::model::view::history::BestPlayers;
-use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail, ServerSummary, TagSummary};
+use crate::model::view::{
+    CountryCount, PublicServer, PublicServerDetail, ServerDetail, ServerFields, ServerSummary, TagSummary,
+};
 
 kinds! {
     ServersNext: "servers_next", "ServersNext";
@@ -27,6 +34,7 @@ kinds! {
     ServerDetail: "server_detail", "AdminServerDetail";
     BestPlayers: "best_players", "BestPlayers";
     TagSummary: "tag", "Tag";
+    CountryCount: "country", "Country";
     ServerChange: "change", "ServerChange";
     ScanRow: "scan", "ServerScan";
 }
@@ -185,6 +193,38 @@ impl Read for ServersShow {
         let mut detail = host.read(|view| view.engine.server_detail(view.reader, &self.url))??;
         host.complete_server(&mut detail);
         Ok(detail)
+    }
+}
+
+/// The countries in which servers are online, those with most servers first. Empty without a database of countries
+/// (`geo.database`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServersCountries {}
+
+request!(ServersCountries: "servers.countries", Access::Read => Vec<CountryCount>);
+
+impl Read for ServersCountries {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<CountryCount>, ApiError> {
+        let counts: RefCell<BTreeMap<Country, u64>> = RefCell::default();
+        let count = |server: &ServerFields<'_>| {
+            if let Some(country) = geo::country_of_url(server.url).filter(|_| server.online && !server.is_removed) {
+                *counts.borrow_mut().entry(country).or_default() += 1;
+            }
+            // They are only counted.
+            false
+        };
+        let mut after = None;
+        while geo::is_set() {
+            after = host.read(|view| view.engine.servers_page(ServerOrder::Added, after.as_ref(), 1, &count).1)?;
+            if after.is_none() {
+                break;
+            }
+        }
+        let row = |(Country { code, name }, servers_online)| CountryCount { country: code, name, servers_online };
+        let mut countries: Vec<CountryCount> = counts.into_inner().into_iter().map(row).collect();
+        countries.sort_by_key(|country| Reverse(country.servers_online));
+        Ok(countries)
     }
 }
 

@@ -102,6 +102,7 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&ArchiveVerify { weeks: None }),
         round_trip(&Export { week: "2026-W47".into() }),
         round_trip(&ExportSessions {}),
+        round_trip(&ServersCountries {}),
         round_trip(&PlayerCompanions { player_key: 7, count: 9 }),
         round_trip(&PlayerSessions { player: PlayerSelector::Key(7), count: 9 }),
         round_trip(&ServersSessions { url: url("quake3://a:1"), last_s: Some(5), count: 9 }),

@@ -138,6 +138,17 @@ pub struct Overview {
     pub tags: Vec<GroupOverview>,
 }
 
+/// Servers in a country, by their addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CountryCount {
+    /// Its code (ISO 3166-1).
+    pub country: String,
+    /// Its name in English.
+    pub name: String,
+    /// Servers whose last list shows the current players.
+    pub servers_online: u64,
+}
+
 /// Players and servers online over time: sums of the means of servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OnlineSeriesView {

@@ -19,6 +19,7 @@ use super::server_table::{self, game_path, map_path, seen, server_path};
 use super::sessions;
 use super::{availability, banners, feeds};
 use crate::api::requests;
+use crate::geo;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::url::ServerUrl;
@@ -97,6 +98,9 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
             div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
             @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
+            @if let Some(country) = geo::country_of_url(&server.url) {
+                div { dt { "Country" } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (shown_name(&country.name)) } } }
+            }
             @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
             div { dt { "Last seen" } dd { (seen(server)) } }
         }

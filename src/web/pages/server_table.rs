@@ -5,6 +5,8 @@ use maud::{Markup, html};
 use super::chart::sparkline;
 use super::format::{count, time};
 use super::names;
+use crate::geo::{self, Country};
+use crate::model::shown_text::shown_name;
 use crate::model::view::{PublicServer, ServerSummary};
 
 /// The path of a server's page.
@@ -50,6 +52,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                         tr {
                             td .name {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
+                                @if let Some(country) = geo::country_of_url(&server.url) { " " (flag(&country)) }
                                 @if server.greylisted { " " span .badge { "not ranked" } }
                             }
                             td .n { (players(server)) "/" (count(server.slots)) }
@@ -65,6 +68,11 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
         }
         @if servers.is_empty() { p { "No server." } }
     }
+}
+
+/// Where a server is.
+pub(super) fn flag(country: &Country) -> Markup {
+    html! { span .soft title=(shown_name(&country.name)) { (country.flag()) " " (country.code) } }
 }
 
 /// Without what a narrow column has no room for.

@@ -12,9 +12,10 @@ use super::layout::{Page, PageResult};
 use super::{names, overview, server_table};
 use crate::api::ServerFilter;
 use crate::api::requests::{self, ServerPage};
+use crate::geo;
 use crate::model::server_page::ServerOrder;
 use crate::model::shown_text::shown_name;
-use crate::model::view::{GroupOverview, Overview};
+use crate::model::view::{CountryCount, GroupOverview, Overview};
 use crate::web::context::WebContext;
 use crate::web::query;
 
@@ -26,6 +27,7 @@ struct Parameters {
     game: String,
     map: String,
     tag: String,
+    country: String,
     text: String,
     /// `online` or empty.
     state: String,
@@ -42,6 +44,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         game: given(&parameters.game),
         map: given(&parameters.map),
         tag: given(&parameters.tag),
+        country: given(&parameters.country),
         online: (parameters.state == "online").then_some(true),
         text: given(&parameters.text),
         ..ServerFilter::default()
@@ -49,9 +52,13 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let request = requests::ServersPage { filter, after, count: SERVERS, order, recent: true };
     let ServerPage { servers, next } = context.ask(request).await?;
     let overview = overview(&context).await?;
+    let countries = match geo::is_set() {
+        true => context.ask_shared(&requests::ServersCountries {}).await?,
+        false => Arc::default(),
+    };
     let body = html! {
         h1 { "Servers" }
-        (filters(&parameters, order, &overview))
+        (filters(&parameters, order, &overview, &countries))
         (server_table::table(caption(order), &servers))
         @if let Some(next) = next {
             p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { "Further servers" } }
@@ -71,8 +78,8 @@ fn caption(order: ServerOrder) -> &'static str {
 
 /// The parameters of the list, for a link to its next page.
 fn kept(parameters: &Parameters, order: ServerOrder) -> String {
-    let Parameters { game, map, tag, text, state, .. } = parameters;
-    let all = [("game", game), ("map", map), ("tag", tag), ("text", text), ("state", state)];
+    let Parameters { game, map, tag, country, text, state, .. } = parameters;
+    let all = [("game", game), ("map", map), ("tag", tag), ("country", country), ("text", text), ("state", state)];
     let given = all.into_iter().filter(|(_, value)| !value.is_empty());
     let texts = given.map(|(name, value)| format!("{name}={}&", names::value(value)));
     texts.chain([format!("order={}&", order.name())]).collect()
@@ -97,7 +104,7 @@ fn choice(name: &str, label: &str, chosen: &str, groups: &[GroupOverview], text:
     }
 }
 
-fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview) -> Markup {
+fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, countries: &[CountryCount]) -> Markup {
     let field = |name: &str, label: &str, value: &str| {
         html! {
             div {
@@ -112,6 +119,17 @@ fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview) -> 
             (choice("game", "Game", &parameters.game, &overview.games, |game| names::plain_game(game, None)))
             (field("map", "Map", &parameters.map))
             (choice("tag", "Tag", &parameters.tag, &overview.tags, shown_name))
+            @if !countries.is_empty() {
+                div {
+                    label for="filter-country" { "Country" }
+                    select #filter-country name="country" {
+                        option value="" selected[parameters.country.is_empty()] { "all" }
+                        @for CountryCount { country, name, servers_online } in countries {
+                            option value=(country) selected[*country == parameters.country] { (shown_name(name)) " (" (count(*servers_online)) ")" }
+                        }
+                    }
+                }
+            }
             div {
                 label for="filter-state" { "State" }
                 select #filter-state name="state" {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
+use clqd::api::requests;
 use clqd::fleet::{FaultShares, Fleet};
 use sha2::Digest as _;
 
@@ -341,6 +342,26 @@ fn site_has_the_name_colour_and_links_of_the_operator() {
     assert_eq!(answer.header("content-security-policy"), Some("default-src 'none'"));
     let robots = site.get("/robots.txt");
     assert!(robots.text().ends_with("\nSitemap: https://stats.example.org/sitemap.xml\n"), "{}", robots.text());
+    site.daemon.stop();
+}
+
+/// Servers of the simulation are at 127.1.0.1 and further, which are in Sweden in the database.
+#[test]
+fn servers_have_countries_if_there_is_a_database() {
+    let database = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/countries.mmdb");
+    let site = Site::start(&format!("\n[geo]\ndatabase = {database:?}\n"));
+    let fleet = fleet(3, 86, 60.0, FaultShares::NONE);
+    site.sandbox.add_servers(&fleet);
+    wait_until("all servers are seen", || site.sandbox.list(&["--online"]).len() == 3);
+    let url = &fleet.urls()[0];
+    wait_until("the list has the country of all", || site.get("/servers").text().contains("Sweden (3)"));
+    let listed = |query: &str| site.get(&format!("/servers?{query}")).text().matches("🇸🇪 SE").count();
+    assert_eq!((listed("country=SE"), listed("country=NO"), listed("order=name")), (3, 0, 3));
+    let page = site.get(&format!("/servers/{url}")).text().to_owned();
+    assert!(page.contains("href=\"/servers?country=SE\">🇸🇪 Sweden<"), "{page}");
+    let countries =
+        site.daemon.client().expect("a connection").lines(&requests::ServersCountries {}).expect("an answer");
+    assert_eq!(countries.iter().map(|row| (&row.country[..], row.servers_online)).collect::<Vec<_>>(), [("SE", 3)]);
     site.daemon.stop();
 }
 
