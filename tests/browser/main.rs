@@ -97,7 +97,7 @@ fn visitor_walks_through_the_site() {
     browser.press(ENTER);
     visit.arrive(|path| path.starts_with("/search?q=127."));
     wait_until("the name is in the index", || {
-        let is_found = browser.script("return document.querySelector('main table a') !== null") == Value::from(true);
+        let is_found = browser.script("return document.querySelector('main table a') !== null") == true;
         if !is_found {
             browser.open(&format!("{}{}", visit.site, browser.path()));
         }
@@ -162,7 +162,7 @@ fn visitor_walks_through_the_site() {
     browser.script(mark);
     sandbox.ok(["rescan", &fleet.urls()[0]]);
     wait_until("the players are read again", || {
-        browser.script("return document.querySelector('#players').firstChild.isOld") != Value::from(true)
+        browser.script("return document.querySelector('#players').firstChild.isOld") != true
     });
     visit.check("server after a change");
 
