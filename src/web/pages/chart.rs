@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::format::{signed, utc};
 use crate::model::WeekKey;
-use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS};
+use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS, parse_week_label};
 
 /// A value in each slot of time, oldest first; `None` is no data.
 pub(super) struct Series<'a> {
@@ -16,6 +16,8 @@ pub(super) struct Series<'a> {
     pub newest_ms: i64,
     pub slot_ms: i64,
     pub values: &'a [Option<f64>],
+    /// The newest slot has not ended: its value will change.
+    pub is_running: bool,
 }
 
 impl Series<'_> {
@@ -109,10 +111,15 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                     text .wide[n % 2 == 1] x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
-                path .line d=(line(series.values, &scale)) {}
+                @let (ended, running) = split_running(series);
+                path .line d=(line(ended, &scale)) {}
+                @if let Some([before, now]) = running {
+                    @let last = series.values.len() - 1;
+                    line .running x1=(scale.x(last - 1)) y1=(scale.y(before)) x2=(scale.x(last)) y2=(scale.y(now)) {}
+                }
                 path .points d=(points(series.values, &scale)) {}
             }
-            figcaption { (title) ", " (unit) ", UTC. " a href=(table) { "As a table" } }
+            figcaption { (title) ", " (unit) ", UTC. " @if series.is_running { "The dashed end is still running. " } a href=(table) { "As a table" } }
         }
     }
 }
@@ -127,14 +134,17 @@ pub(super) type WeekValues = BTreeMap<WeekKey, f64>;
 
 /// A chart of values by week; nothing if there are fewer than two. The page also has the values as a
 /// table with the id `weeks`.
-pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High) -> Markup {
+/// `running`: the label of the running week.
+pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues, high: High, running: &str) -> Markup {
     let (Some((&first, _)), Some((&last, _)), 2..) = (values.first_key_value(), values.last_key_value(), values.len())
     else {
         return html! {};
     };
     let slots: Vec<Option<f64>> = (first.0..=last.0).map(|week| values.get(&WeekKey(week)).copied()).collect();
     // The chart shows the dates of Mondays, which are the same in all time zones.
-    let series = Series { newest_ms: Calendar::default().week_start_ms(last), slot_ms: WEEK_MS, values: &slots };
+    let is_running = parse_week_label(running).is_ok_and(|running| running == last);
+    let newest_ms = Calendar::default().week_start_ms(last);
+    let series = Series { newest_ms, slot_ms: WEEK_MS, values: &slots, is_running };
     chart(id, title, unit, &series, high, "#weeks")
 }
 
@@ -218,6 +228,16 @@ fn line(values: &[Option<f64>], scale: &Scale) -> String {
     d
 }
 
+/// The values without that of a running slot; the last two, if there are both.
+fn split_running<'v>(series: &Series<'v>) -> (&'v [Option<f64>], Option<[f64; 2]>) {
+    match series.values {
+        [.., Some(before), Some(now)] if series.is_running => {
+            (&series.values[..series.values.len() - 1], Some([*before, *now]))
+        }
+        values => (values, None),
+    }
+}
+
 /// Values between two gaps.
 fn points(values: &[Option<f64>], scale: &Scale) -> String {
     let mut d = String::new();
@@ -292,7 +312,7 @@ mod tests {
     fn empty_past_is_not_drawn() {
         let mut values = vec![None; 100];
         values.extend([Some(1.0); 30]);
-        let series = |values| Series { newest_ms: 0, slot_ms: 1, values };
+        let series = |values| Series { newest_ms: 0, slot_ms: 1, values, is_running: false };
         let shown = |values| series(values).without_empty_past().values.len();
         assert_eq!((shown(&values[..]), shown(&values[..102]), shown(&values[..5])), (30, SLOTS_MIN, 5));
         assert_eq!(series(&values).without_empty_past().slot_start_ms(29), 0);
@@ -305,8 +325,17 @@ mod tests {
     }
 
     #[test]
+    fn a_running_week_is_dashed() {
+        let weeks: WeekValues = [(WeekKey(1), 5.0), (WeekKey(2), 7.0), (WeekKey(3), 1.0)].into();
+        let running = crate::model::calendar::week_label(WeekKey(3));
+        let drawn = |running: &str| week_chart("h", "Hours", "h", &weeks, High::Large, running).into_string();
+        assert!(drawn(&running).contains("class=\"running\" x1=") && drawn(&running).contains("still running"));
+        assert!(!drawn("2001-W01").contains("running"));
+    }
+
+    #[test]
     fn there_is_no_rank_0() {
-        let series = |values| Series { newest_ms: 0, slot_ms: DAY_MS, values };
+        let series = |values| Series { newest_ms: 0, slot_ms: DAY_MS, values, is_running: false };
         let svg = |values| chart("r", "Rank", "", &series(values), High::Small, "#").into_string();
         for values in [&[Some(1.0)][..], &[Some(1.0), Some(1.0)], &[Some(1.0), Some(250.0)]] {
             let svg = svg(values);
@@ -317,7 +346,7 @@ mod tests {
     #[test]
     fn axis_of_ratings_begins_below_the_smallest() {
         let values = [Some(980.0), None, Some(1_013.0)];
-        let series = Series { newest_ms: 0, slot_ms: DAY_MS, values: &values };
+        let series = Series { newest_ms: 0, slot_ms: DAY_MS, values: &values, is_running: false };
         let svg = chart("elo", "ELO", "rating", &series, High::LargeFromSmallest, "#").into_string();
         assert!(svg.contains(">980<") && svg.contains(">1,020<") && !svg.contains(">0<"), "{svg}");
         assert!(svg.contains("d=\"M84 186h0M708 44h0\""), "{svg}");

@@ -10,7 +10,7 @@ use super::chart::{High, WeekValues, rounded, week_chart};
 use super::format::count;
 use super::layout::{About, Page, PageResult};
 use super::server_table::{self, map_path};
-use super::{busiest_servers, names};
+use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::calendar::parse_week_label;
 use crate::model::view::history::{MapView, MapWeekView};
@@ -55,6 +55,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(name)): Path<Segment>) -> PageResult {
     let map = context.ask(requests::Map { map: name.clone() }).await?;
+    let overview = overview(&context).await?;
     let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
     let servers = busiest_servers(&context, filter, SERVERS, true).await?;
     let body = html! {
@@ -63,7 +64,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
             div { dt { "Players now" } dd { (count(map.players_online)) } }
             div { dt { "Servers that play it now" } dd { (count(map.servers_online)) } }
         }
-        (week_chart("hours", "Hours played by all players", "h in a week", &hours(&map), High::Large))
+        (week_chart("hours", "Hours played by all players", "h in a week", &hours(&map), High::Large, &overview.week))
         h2 #weeks { "Weeks" }
         (weeks(&map.weeks))
         h2 { "Servers that play it now" }

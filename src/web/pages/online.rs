@@ -66,7 +66,12 @@ pub(super) fn charts(
         (None, None) => String::new(),
     };
     let graph = |resolution: Resolution, slots: &SlotsView| {
-        let values = Series { newest_ms: slots.newest_ms, slot_ms: resolution.slot_ms(), values: &slots.players };
+        let values = Series {
+            newest_ms: slots.newest_ms,
+            slot_ms: resolution.slot_ms(),
+            values: &slots.players,
+            is_running: false,
+        };
         let table = format!("/series?{of}series={}", resolution.name());
         let id = format!("online-{}", resolution.name());
         values.has_data().then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))

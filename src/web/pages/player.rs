@@ -15,7 +15,7 @@ use super::chart::{High, WeekValues, week_chart};
 use super::format::{count, day, duration, ranking, score, signed, time};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
-use super::{names, sessions};
+use super::{names, overview, sessions};
 use crate::api::requests;
 use crate::board::Score;
 use crate::board::score_unit::display_score;
@@ -68,6 +68,7 @@ pub(super) async fn page(
         Err(problem) if problem.kind == ProblemKind::NotFound => Vec::new(),
         Err(problem) => return Err(problem.into()),
     };
+    let overview = overview(&context).await?;
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let title = format!("Player {}", names::plain_player(&player.display, &player.name));
@@ -102,7 +103,7 @@ pub(super) async fn page(
             (sessions::of_player(&sessions, player_key))
             (sessions::companions(&companions))
         }
-        (charts(&player))
+        (charts(&player, &overview.week))
         h2 #weeks { "Weeks" }
         p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
         (weeks(&player))
@@ -177,7 +178,7 @@ fn hostname<'p>(player: &'p PlayerView, url: &str) -> &'p str {
 }
 
 /// Hours played in each week, and the ratings on the servers with most weeks.
-fn charts(player: &PlayerView) -> Markup {
+fn charts(player: &PlayerView, running_week: &str) -> Markup {
     let mut hours: WeekValues = BTreeMap::new();
     let mut ratings: BTreeMap<&str, WeekValues> = BTreeMap::new();
     for week in &player.weeks {
@@ -192,9 +193,9 @@ fn charts(player: &PlayerView) -> Markup {
     let ratings = ratings.iter().take(RATING_CHARTS_MAX).enumerate();
     html! {
         div .charts {
-            (week_chart("hours", "Hours played", "h in a week", &hours, High::Large))
+            (week_chart("hours", "Hours played", "h in a week", &hours, High::Large, running_week))
             @for (n, (server, values)) in ratings {
-                (week_chart(&format!("elo-{n}"), &format!("ELO on {}", names::plain_hostname(hostname(player, server), server)), "rating", values, High::LargeFromSmallest))
+                (week_chart(&format!("elo-{n}"), &format!("ELO on {}", names::plain_hostname(hostname(player, server), server)), "rating", values, High::LargeFromSmallest, running_week))
             }
         }
     }

@@ -233,7 +233,7 @@ fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
     html! {
         div .charts {
             @for (graph, (newest_ms, values)) in &drawn {
-                @let series = Series { newest_ms: *newest_ms, slot_ms: graph.resolution().slot_ms(), values };
+                @let series = Series { newest_ms: *newest_ms, slot_ms: graph.resolution().slot_ms(), values, is_running: false };
                 (chart(graph.name(), &graph.title(), &graph.unit(), &series, graph.high(), &format!("{table}?series={}", graph.name())))
             }
         }
@@ -343,7 +343,7 @@ pub(super) async fn series_page(
     let url = query::server_url(&url)?;
     let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let (newest_ms, values) = detail.series.as_ref().map(|series| graph.of(series)).unwrap_or_default();
-    let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values };
+    let series = Series { newest_ms, slot_ms: graph.resolution().slot_ms(), values: &values, is_running: false };
     let body = html! {
         h1 { (graph.title()) }
         p { a href=(server_path(url.as_str())) { (names::hostname(&detail.server.hostname, &detail.server.url)) } }

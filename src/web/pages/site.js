@@ -173,7 +173,8 @@ for (const main of all('main[data-live]')) {
   const read = async () => {
     if (reading) return;
     reading = true;
-    const answer = await fetch(location.href).catch(() => null);
+    // What has changed is newer than what the browser has kept.
+    const answer = await fetch(location.href, {cache: 'no-cache'}).catch(() => null);
     if (answer?.ok) {
       const now = page(await answer.text());
       for (const part of all('[data-part]')) {
