@@ -47,23 +47,22 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         h2 { "Players now" }
         div #players data-part { (players(&detail.players_listed)) }
         (boards.markup)
-        h2 { "Players of the last 24 hours" }
-        (sessions::on_server(&sessions))
-        h2 { "Players over time" }
-        @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
+        (folded("Players of the last 24 hours", true, sessions::on_server(&sessions)))
+        (folded("Players over time", true, html! {
+            @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
+        }))
         @if let Some(series) = detail.series.as_ref().filter(|series| series.hours.iter().any(Option::is_some)) {
             div .charts {
-                section { h2 { "Availability" } (availability::section(series, summary.added_ms)) }
-                section { h2 { "Busy hours" } (busy_hours(series)) }
+                section { (folded("Availability", true, availability::section(series, summary.added_ms))) }
+                section { (folded("Busy hours", true, busy_hours(series))) }
             }
         }
-        h2 { "Maps of this week" }
-        (maps(&detail))
-        h2 { "All-time best" }
-        (all_time_best(&best))
-        p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } }
-        h2 { "How it is scanned" }
-        (scanning(&detail))
+        (folded("Maps of this week", true, maps(&detail)))
+        (folded("All-time best", true, html! {
+            (all_time_best(&best))
+            p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } }
+        }))
+        (folded("How it is scanned", false, scanning(&detail)))
         (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
     };
     let name = names::plain_hostname(&summary.hostname, &summary.url);
@@ -87,6 +86,16 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         ..About::default()
     };
     Ok(Page::new(boards.page_title(&name), body).with(about))
+}
+
+/// A section that a visitor can fold: on a phone the page has many screens.
+fn folded(title: &str, is_open: bool, content: Markup) -> Markup {
+    html! {
+        details .section open[is_open] {
+            summary { h2 { (title) } }
+            (content)
+        }
+    }
 }
 
 fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
@@ -262,7 +271,7 @@ fn maps(detail: &PublicServerDetail) -> Markup {
                             tr {
                                 td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
                                 td .n { (count(map.minutes.round() as u64)) }
-                                td .n { (rounded(map.minutes / minutes.max(1.0) * 100.0)) " %" }
+                                td .n { (rounded(map.minutes / minutes.max(f64::MIN_POSITIVE) * 100.0)) " %" }
                                 td .n { (rounded(map.average_players)) }
                             }
                         }
