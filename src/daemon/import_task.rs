@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
 use super::engine_thread::EngineHandle;
 use super::list_lengths::ListLengths;
+use super::section_tasks::SectionTasks;
 use super::views::Views;
 use crate::api::requests::{ChangeOutcome, ServersAdd};
 use crate::api::{ApiError, URLS_PER_REQUEST_MAX};
@@ -24,14 +23,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(10);
 /// The running imports. Dropping them stops them.
 #[derive(Debug)]
 pub(super) struct ImportTasks {
-    tasks: Vec<ImportTask>,
+    tasks: SectionTasks<Import>,
     context: Context,
-}
-
-#[derive(Debug)]
-struct ImportTask {
-    import: Import,
-    task: JoinHandle<()>,
 }
 
 /// What the tasks use.
@@ -50,41 +43,31 @@ struct Import {
     user_agent: String,
 }
 
-impl Drop for ImportTask {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl ImportTasks {
     pub(super) fn new(state_dir: &Path, engine: EngineHandle, views: Arc<Views>) -> ImportTasks {
         let lengths = Arc::new(Mutex::new(ListLengths::open(state_dir)));
-        ImportTasks { tasks: Vec::new(), context: Context { engine, views, lengths } }
+        ImportTasks { tasks: SectionTasks::default(), context: Context { engine, views, lengths } }
     }
 
     /// Starts and stops imports so that exactly those of the configuration run. Unchanged ones
     /// continue. Must be called inside a tokio runtime.
     pub(super) fn apply(&mut self, config: &Config) {
-        let mut old = std::mem::take(&mut self.tasks);
+        let import = |section: &ImportConfig| Import {
+            config: section.clone(),
+            rules: AddressRules { servers_max: section.servers_max, ..config.address_rules() },
+            user_agent: user_agent(&config.scan.contact),
+        };
         let mut first_delay = FIRST_DELAY;
-        for section in &config.import {
-            let import = Import {
-                config: section.clone(),
-                rules: AddressRules { servers_max: section.servers_max, ..config.address_rules() },
-                user_agent: user_agent(&config.scan.contact),
-            };
-            if let Some(at) = old.iter().position(|task| task.import == import) {
-                self.tasks.push(old.swap_remove(at));
-                continue;
-            }
-            let task = tokio::spawn(run(import.clone(), first_delay, self.context.clone()));
-            self.tasks.push(ImportTask { import, task });
+        let context = &self.context;
+        self.tasks.apply(config.import.iter().map(import), |import| {
+            let task = tokio::spawn(run(import.clone(), first_delay, context.clone()));
             first_delay += FIRST_DELAY;
-        }
+            task
+        });
     }
 
     pub(super) fn stop(&mut self) {
-        self.tasks.clear();
+        self.tasks.stop();
     }
 }
 

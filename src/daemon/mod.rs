@@ -23,6 +23,7 @@ mod log_thread;
 mod name_search;
 mod requests;
 mod rescan_results;
+mod section_tasks;
 mod systemd;
 mod views;
 mod webhooks;

@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::look::{ClosedWeek, Happened, Leader, Look, Seen, Server};
 use self::message::Sender;
 use super::Shared;
+use super::section_tasks::SectionTasks;
 use crate::api::{ApiError, ErrorCode, ServerFilter, requests};
 use crate::config::{Config, WebhookConfig, WebhookEvent};
 use crate::master::user_agent;
@@ -51,14 +51,8 @@ const WINNERS: u32 = 3;
 /// The running webhooks. Dropping them stops them.
 #[derive(Debug)]
 pub(super) struct Webhooks {
-    tasks: Vec<WebhookTask>,
+    tasks: SectionTasks<Webhook>,
     daemon: Weak<Shared>,
-}
-
-#[derive(Debug)]
-struct WebhookTask {
-    webhook: Webhook,
-    task: JoinHandle<()>,
 }
 
 /// What a task does.
@@ -70,40 +64,29 @@ struct Webhook {
     user_agent: String,
 }
 
-impl Drop for WebhookTask {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Webhooks {
     pub(super) fn new(daemon: Weak<Shared>) -> Webhooks {
-        Webhooks { tasks: Vec::new(), daemon }
+        Webhooks { tasks: SectionTasks::default(), daemon }
     }
 
     /// Starts and stops webhooks so that exactly those of the configuration run. Unchanged ones continue. Must be called
     /// inside a tokio runtime.
     pub(super) fn apply(&mut self, config: &Config) {
-        let mut old = std::mem::take(&mut self.tasks);
-        for section in &config.webhook {
-            let web = config.web_settings();
-            let webhook = Webhook {
-                config: section.clone(),
-                site: web.identity.title,
-                public_url: web.public_url.map(|url| url.to_string()),
-                user_agent: user_agent(&config.scan.contact),
-            };
-            if let Some(at) = old.iter().position(|task| task.webhook == webhook) {
-                self.tasks.push(old.swap_remove(at));
-                continue;
-            }
-            let task = tokio::spawn(run(webhook.clone(), self.daemon.clone()));
-            self.tasks.push(WebhookTask { webhook, task });
-        }
+        let web = config.web_settings();
+        let public_url = web.public_url.map(|url| url.to_string());
+        let webhook = |section: &WebhookConfig| Webhook {
+            config: section.clone(),
+            site: web.identity.title.clone(),
+            public_url: public_url.clone(),
+            user_agent: user_agent(&config.scan.contact),
+        };
+        let daemon = &self.daemon;
+        self.tasks
+            .apply(config.webhook.iter().map(webhook), |webhook| tokio::spawn(run(webhook.clone(), daemon.clone())));
     }
 
     pub(super) fn stop(&mut self) {
-        self.tasks.clear();
+        self.tasks.stop();
     }
 }
 
