@@ -500,9 +500,33 @@ fn names_of_strangers_stay_text() {
     for player in server["players_listed"].as_array().expect("players") {
         if let Some(key) = player["player_key"].as_u64() {
             paths.push(format!("/players/{key}"));
+            paths.push(format!("/embed/players/{key}"));
+            paths.push(format!("/compare?a={key}&b={}", encoded("<script>alert(1)</script>\u{202E}")));
         }
     }
-    assert!(paths.len() > 12, "{server}");
+    assert!(paths.len() > 14, "{server}");
+    paths.push(format!("/embed/servers/{url}"));
+    paths.push(format!("/embed/boards/servers/{url}?ranking=time"));
+    paths.push(format!("/embed/boards/games/{}?ranking=points", encoded(game)));
+    // Parts of pages and XML, where names are text, too.
+    for path in [
+        format!("/suggest?q={}", encoded("script")),
+        format!("/suggest?q={}", encoded(game)),
+        format!("/feeds/servers/{url}"),
+        format!("/feeds/games/{}", encoded(game)),
+        "/sitemap/site.xml".to_owned(),
+        "/sitemap/servers.xml".to_owned(),
+    ] {
+        let answer = site.get(&path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        for forbidden in ["<img", "<svg", "<script", "alert(1)<", "\u{202E}"] {
+            assert!(!answer.text().contains(forbidden), "{path}: {forbidden}");
+        }
+        if answer.text().starts_with("<?xml") {
+            let parsed = roxmltree::Document::parse(answer.text());
+            assert!(parsed.is_ok(), "{path}: {:?}: {}", parsed.err(), answer.text());
+        }
+    }
     for path in &paths {
         let answer = site.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
