@@ -432,3 +432,35 @@ fn movement(entry: &BoardEntryView, previous: &BTreeMap<u32, u64>) -> Markup {
 fn players_text(players: u64) -> String {
     if players == 1 { "1 player".to_owned() } else { format!("{} players", count(players)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_young_week_shows_no_change_of_positions() {
+        let week = |number: i64, phase| WindowSummary {
+            kind: "week".to_owned(),
+            window: WindowView {
+                window: format!("2026-W{number}"),
+                start_ms: Some(number * 7 * DAY_MS),
+                end_ms: Some((number + 1) * 7 * DAY_MS),
+                closed: phase == WindowPhase::Closed,
+            },
+            phase,
+            players: None,
+            memory_bytes: None,
+            stored: None,
+        };
+        let all = [week(48, WindowPhase::Running), week(47, WindowPhase::Closed), week(45, WindowPhase::Closed)];
+        let before = |shown: usize, now_ms: i64| {
+            let scope = Scope::Game("baseq3".to_owned());
+            let place = Place { scope: &scope, path: "", all_windows: &all, now_ms, window: None, week_coverage: None };
+            place.window_before(&all[shown].window).map(str::to_owned)
+        };
+        let start_ms = 48 * 7 * DAY_MS;
+        assert_eq!(before(0, start_ms + DAY_MS - 1), None);
+        assert_eq!(before(0, start_ms + DAY_MS).as_deref(), Some("2026-W47"));
+        assert_eq!(before(1, start_ms), None, "week 46 is not kept");
+    }
+}
