@@ -409,7 +409,7 @@ impl WebhookEvent {
     }
 }
 
-/// A URL that is never printed: who has it can send messages.
+/// A URL that is never printed, because anyone who knows it can send messages.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretUrl(String);
 

@@ -49,8 +49,8 @@ pub struct PlayerSearch {
     pub count: u32,
 }
 
-/// Names among which those who were seen last come first: their times are some reads each. If more names match as well, only
-/// the newest players are among them.
+/// Most names that are sorted by when their players were last seen, which takes some reads for each. If more match, only the
+/// newest players are sorted.
 const CANDIDATES: usize = 200;
 
 request!(PlayerSearch: "player.search", Access::Read => Vec<PlayerNameView>, |request| checks::rows(request.count));

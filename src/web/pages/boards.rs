@@ -324,7 +324,7 @@ async fn previous(context: &WebContext, place: &Place<'_>, board: &BoardPart) ->
 
 impl<'p> Place<'p> {
     /// The kept window of the same type that ends where this one starts. `None` in the first day of a longer window, too:
-    /// positions of its first hours show only who has played already.
+    /// in its first hours few have played yet.
     fn window_before(&self, shown: &WindowView) -> Option<&'p str> {
         let is_shown = |window: &&WindowSummary| window.window.window == shown.window;
         let kind = &self.all_windows.iter().find(is_shown)?.kind;

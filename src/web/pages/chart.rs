@@ -49,8 +49,8 @@ pub(super) enum High {
     Small,
 }
 
-/// The text has 18 units, on phones 26 (style.css): at least 11 pixels on the screen, since a chart is 480 pixels wide at
-/// least, or on a phone 320. The margins have room for it.
+/// Text is 18 units high, on phones 26 (style.css). A chart is at least 480 pixels wide, on phones 320, so text has at least 11
+/// pixels on the screen. The margins have room for the larger text.
 const WIDTH: i64 = 720;
 const HEIGHT: i64 = 220;
 const LEFT: i64 = 84;
@@ -107,7 +107,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                     text x=(LEFT - 8) y=(y + 6) text-anchor="end" { (rounded(value)) }
                 }
                 @for (n, (slot, anchor)) in time_marks(series.values.len()).into_iter().enumerate() {
-                    // A phone has room for three.
+                    // Phones show every second mark.
                     text .wide[n % 2 == 1] x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }

@@ -1,4 +1,4 @@
-//! Two players side by side: the weeks and servers that both have, and who was ahead how often.
+//! Two players side by side: the weeks and servers that both have, and how often each was ahead.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -167,7 +167,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
             }
             div .scroll tabindex="0" role="region" aria-label="Who was ahead" {
                 table {
-                    caption { span .unseen { "Who was ahead how often" } }
+                    caption { span .unseen { "How often each player was ahead" } }
                     thead { tr { th scope="col" { "Ranking" } th scope="col" .n { (names::player(&a.display, &a.name)) } th scope="col" .n { (names::player(&b.display, &b.name)) } } }
                     tbody {
                         @for ranking in Ranking::ALL {

@@ -53,7 +53,7 @@ pub(super) fn ranking_meaning(ranking: Ranking) -> (&'static str, &'static str) 
             "To be listed, play 12 minutes in a row and score.",
         ),
         Ranking::Clq2 => (
-            "Rewards being at the top when a round ends: each player who is left behind counts; the ten best rounds are added.",
+            "Rewards being at the top when a round ends: the more players are below, the more points; the ten best rounds are added.",
             "To be listed, be among the best at the end of a round of two players or more.",
         ),
         Ranking::Elo => (

@@ -33,7 +33,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'none'"));
 /// Of pages for frames.
 static EMBEDDED_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("*"));
 
-/// `ancestors`: who may show the page in a frame.
+/// `ancestors`: the sites that may show the page in a frame.
 fn policy(ancestors: &str) -> HeaderValue {
     let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
     let policy = format!(
