@@ -25,7 +25,7 @@ impl Country {
 }
 
 /// Whether it may be the code of a country.
-pub fn is_code(text: &str) -> bool {
+fn is_code(text: &str) -> bool {
     text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 

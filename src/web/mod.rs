@@ -75,6 +75,16 @@ pub fn game_path(game: &str) -> String {
     pages::game_path(game)
 }
 
+/// The path of the page of a server.
+pub fn server_path(url: &str) -> String {
+    pages::server_path(url)
+}
+
+/// The host name of a server without colours; its URL, if it has none.
+pub fn server_name(hostname: &str, url: &str) -> String {
+    pages::names::plain_hostname(hostname, url)
+}
+
 /// A game as people write it.
 pub fn game_name(game: &str) -> String {
     pages::names::plain_game(game, None)

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::look::{ClosedWeek, Happened, Leader, Server};
+use super::look::{ClosedWeek, Happened, Leader};
 use crate::config::WebhookKind;
 use crate::model::Ranking;
+use crate::web;
 
 /// Longest message of Discord, characters.
 const DISCORD_CHARS_MAX: usize = 2_000;
 
-/// Whose news a message has.
+/// The site, and the game or tag, that a message is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sender {
     /// The title of the site.
@@ -45,33 +46,32 @@ pub(super) fn body(kind: WebhookKind, sender: &Sender, at_ms: i64, happened: &[H
 fn event(sender: &Sender, happened: &Happened) -> Value {
     let mut event = match happened {
         Happened::Down(server) | Happened::Up(server) => {
-            json!({ "server": server.url, "name": server.name, "page": page(sender, &server_path(server)) })
+            json!({ "server": server.url, "name": server.name })
         }
         Happened::Closed(ClosedWeek { week, winners }) => {
             let winners: serde_json::Map<String, Value> =
                 winners.iter().map(|(ranking, names)| (ranking.name().to_owned(), json!(names))).collect();
-            json!({ "scope": sender.scope, "week": week, "winners": winners, "page": page(sender, &week_path(sender, week)) })
+            json!({ "scope": sender.scope, "week": week, "winners": winners })
         }
         Happened::Leads(Leader { week, player_key, name, score }) => {
             json!({ "scope": sender.scope, "week": week, "ranking": Ranking::Clq1.name(), "player_key": player_key,
-                    "name": name, "score": score, "page": page(sender, &format!("/players/{player_key}")) })
+                    "name": name, "score": score })
         }
     };
     event["event"] = json!(happened.event().name());
+    event["page"] = json!(page(sender, happened));
     event["text"] = json!(text(sender, happened, str::to_owned));
     event
 }
 
-fn page(sender: &Sender, path: &str) -> Option<String> {
+/// The URL of the page about what happened.
+fn page(sender: &Sender, happened: &Happened) -> Option<String> {
+    let path = match happened {
+        Happened::Down(server) | Happened::Up(server) => web::server_path(&server.url),
+        Happened::Closed(ClosedWeek { week, .. }) => format!("{}?window={week}#boards", sender.path),
+        Happened::Leads(leader) => format!("/players/{}", leader.player_key),
+    };
     sender.public_url.as_ref().map(|url| format!("{url}{path}"))
-}
-
-fn server_path(server: &Server) -> String {
-    format!("/servers/{}", server.url)
-}
-
-fn week_path(sender: &Sender, week: &str) -> String {
-    format!("{}?window={week}#boards", sender.path)
 }
 
 /// A sentence. `written` makes a name of a stranger harmless.
@@ -97,13 +97,8 @@ fn text(sender: &Sender, happened: &Happened, written: impl Fn(&str) -> String) 
 }
 
 fn discord_line(sender: &Sender, happened: &Happened) -> String {
-    let path = match happened {
-        Happened::Down(server) | Happened::Up(server) => server_path(server),
-        Happened::Closed(closed) => week_path(sender, &closed.week),
-        Happened::Leads(leader) => format!("/players/{}", leader.player_key),
-    };
     let text = text(sender, happened, without_markdown);
-    match page(sender, &path) {
+    match page(sender, happened) {
         // Without a preview.
         Some(url) => format!("{text} <{url}>"),
         None => text,
@@ -125,6 +120,7 @@ fn without_markdown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::webhooks::look::Server;
 
     fn sender() -> Sender {
         Sender {

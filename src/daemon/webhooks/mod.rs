@@ -22,14 +22,11 @@ use crate::api::{ApiError, ErrorCode, ServerFilter, requests};
 use crate::config::{Config, WebhookConfig, WebhookEvent};
 use crate::master::user_agent;
 use crate::model::Ranking;
-use crate::model::name::{ColourCodes, strip_colours};
 use crate::model::scope::Scope;
 use crate::model::server_page::ServerOrder;
-use crate::model::shown_text::{shown, shown_name};
+use crate::model::shown_text::shown_name;
 use crate::model::view::PublicServer;
-use crate::model::view::board::{
-    BoardAnswer, BoardEntryView, BoardQuery, BoardRow, BoardSelector, BoardsSelector, WindowPhase,
-};
+use crate::model::view::board::{BoardAnswer, BoardEntryView, BoardQuery, BoardRow, BoardSelector, BoardsSelector};
 use crate::web;
 
 /// At most one message in this time: Discord allows 30 a minute.
@@ -195,9 +192,7 @@ impl Webhook {
         }
         if self.wants(WebhookEvent::WeekClosed) {
             let windows = daemon.clone().read(requests::Windows { bytes: false }).await?;
-            let mut weeks =
-                windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
-            look.closed = weeks.next().map(|week| week.window.window.clone());
+            look.closed = windows.iter().find(|window| window.is_closed_week()).map(|week| week.window.window.clone());
         }
         if self.wants(WebhookEvent::NewLeader) {
             let board = BoardSelector { scope: self.scope(), ranking: Ranking::Clq1, window: None, at_ms: None };
@@ -245,7 +240,6 @@ fn leader(board: BoardAnswer) -> Option<Leader> {
 }
 
 fn watched(server: PublicServer) -> Server {
-    let name = shown(&strip_colours(&server.hostname, ColourCodes::of_url(&server.url)));
-    let name = if name.is_empty() { server.url.clone() } else { name };
+    let name = web::server_name(&server.hostname, &server.url);
     Server { key: server.key, url: server.url, name, online: server.online }
 }

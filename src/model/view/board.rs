@@ -230,6 +230,12 @@ pub struct WindowSummary {
     pub stored: Option<StorageUse>,
 }
 
+impl WindowSummary {
+    pub fn is_closed_week(&self) -> bool {
+        self.kind == "week" && self.phase == WindowPhase::Closed
+    }
+}
+
 /// The records of a window in the state directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StorageUse {

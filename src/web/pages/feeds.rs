@@ -13,7 +13,7 @@ use super::names;
 use super::server_table::{game_path, server_path};
 use crate::api::requests;
 use crate::model::scope::Scope;
-use crate::model::view::board::{WindowPhase, WindowView};
+use crate::model::view::board::WindowView;
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;
@@ -54,7 +54,7 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
     // An unknown game or server is an error, though no week is closed.
     boards::all_tops(context, &scope, None, 1).await?;
     let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
-    let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
+    let closed = windows.iter().filter(|window| window.is_closed_week());
     let mut entries = Vec::new();
     for window in closed.map(|window| &window.window).take(WEEKS) {
         match boards::all_tops(context, &scope, Some(&window.window), PLAYERS).await {

@@ -19,7 +19,7 @@ use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
 use crate::model::calendar::DAY_MS;
 use crate::model::scope::Scope;
-use crate::model::view::board::{WindowPhase, WindowView};
+use crate::model::view::board::WindowView;
 use crate::model::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
 
@@ -37,7 +37,7 @@ const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
 pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
-    let closed = windows.iter().filter(|window| window.kind == "week" && window.phase == WindowPhase::Closed);
+    let closed = windows.iter().filter(|window| window.is_closed_week());
     let closed: Vec<&WindowView> = closed.map(|window| &window.window).collect();
     let filter = ServerFilter { greylisted: Some(false), ..ServerFilter::default() };
     let busiest = busiest_servers(&context, filter, CANDIDATES, false).await?;

@@ -10,7 +10,7 @@ use crate::model::shown_text::shown_name;
 use crate::model::view::{PublicServer, ServerSummary};
 
 /// The path of a server's page.
-pub(super) fn server_path(url: &str) -> String {
+pub(in crate::web) fn server_path(url: &str) -> String {
     format!("/servers/{}", names::path(url))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn flag(country: &Country) -> Markup {
     html! { span .soft title=(shown_name(&country.name)) { (country.flag()) " " (country.code) } }
 }
 
-/// Without what a narrow column has no room for.
+/// As [`table`], with fewer columns.
 pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(caption) {

@@ -85,19 +85,27 @@ fn kept(parameters: &Parameters, order: ServerOrder) -> String {
     texts.chain([format!("order={}&", order.name())]).collect()
 }
 
-/// A list of the games or tags of servers that are online, with their number.
-fn choice(name: &str, label: &str, chosen: &str, groups: &[GroupOverview], text: impl Fn(&str) -> String) -> Markup {
-    let mut groups: Vec<(String, &GroupOverview)> = groups.iter().map(|group| (text(&group.name), group)).collect();
-    groups.sort_by_key(|(text, _)| text.to_lowercase());
-    let is_listed = groups.iter().any(|(_, group)| group.name == chosen);
+/// A value of a filter, its text, and how many servers online have it.
+type FilterOption = (String, String, u64);
+
+fn options(groups: &[GroupOverview], text: impl Fn(&str) -> String) -> Vec<FilterOption> {
+    let option = |group: &GroupOverview| (group.name.clone(), text(&group.name), group.servers_online);
+    let mut options: Vec<FilterOption> = groups.iter().map(option).collect();
+    options.sort_by_key(|(_, text, _)| text.to_lowercase());
+    options
+}
+
+/// A list of the values that servers online have, with their number.
+fn choice(name: &str, label: &str, chosen: &str, options: &[FilterOption]) -> Markup {
+    let is_listed = options.iter().any(|(value, ..)| value == chosen);
     html! {
         div {
             label for={ "filter-" (name) } { (label) }
             select id={ "filter-" (name) } name=(name) {
                 option value="" selected[chosen.is_empty()] { "all" }
-                @if !chosen.is_empty() && !is_listed { option value=(chosen) selected { (text(chosen)) " (0)" } }
-                @for (text, group) in &groups {
-                    option value=(group.name) selected[group.name == chosen] { (text) " (" (count(group.servers_online)) ")" }
+                @if !chosen.is_empty() && !is_listed { option value=(chosen) selected { (shown_name(chosen)) " (0)" } }
+                @for (value, text, servers) in options {
+                    option value=(value) selected[value == chosen] { (text) " (" (count(*servers)) ")" }
                 }
             }
         }
@@ -105,6 +113,10 @@ fn choice(name: &str, label: &str, chosen: &str, groups: &[GroupOverview], text:
 }
 
 fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, countries: &[CountryCount]) -> Markup {
+    let of_countries: Vec<FilterOption> = countries
+        .iter()
+        .map(|CountryCount { country, name, servers_online }| (country.clone(), shown_name(name), *servers_online))
+        .collect();
     let field = |name: &str, label: &str, value: &str| {
         html! {
             div {
@@ -116,20 +128,10 @@ fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, cou
     html! {
         form .filters action="/servers" {
             (field("text", "Name, address or map contains", &parameters.text))
-            (choice("game", "Game", &parameters.game, &overview.games, |game| names::plain_game(game, None)))
+            (choice("game", "Game", &parameters.game, &options(&overview.games, |game| names::plain_game(game, None))))
             (field("map", "Map", &parameters.map))
-            (choice("tag", "Tag", &parameters.tag, &overview.tags, shown_name))
-            @if !countries.is_empty() {
-                div {
-                    label for="filter-country" { "Country" }
-                    select #filter-country name="country" {
-                        option value="" selected[parameters.country.is_empty()] { "all" }
-                        @for CountryCount { country, name, servers_online } in countries {
-                            option value=(country) selected[*country == parameters.country] { (shown_name(name)) " (" (count(*servers_online)) ")" }
-                        }
-                    }
-                }
-            }
+            (choice("tag", "Tag", &parameters.tag, &options(&overview.tags, shown_name)))
+            @if !countries.is_empty() { (choice("country", "Country", &parameters.country, &of_countries)) }
             div {
                 label for="filter-state" { "State" }
                 select #filter-state name="state" {
