@@ -91,7 +91,7 @@ pub enum ArchiveError {
         "archive {target} does not belong to this state: {difference}. Nothing more is written to it, so it keeps all that \
          it has. If the state is older than the archive, for example a restored backup: stop clqd and run `clqd restore \
          --from-mysql`, which builds the state from the archive. To keep this state instead, set archive.url to an \
-         empty database"
+         empty database. If somebody has changed names in this archive: clqd archive resend"
     )]
     KeyMismatch { target: String, difference: String },
     /// The database rejects this value: a bug in clqd.

@@ -79,6 +79,11 @@ pub trait JobSource: Send + Sync {
         async { Ok(None) }
     }
 
+    /// Returns whether a resync is in progress that replaces and deletes what differs in the archive.
+    fn repairs(&self) -> impl Future<Output = Result<bool, SourceClosed>> + Send {
+        async { Ok(false) }
+    }
+
     /// Everything pending was in the archive at `at_ms`, Unix ms.
     fn completed(&self, _at_ms: i64) -> impl Future<Output = Result<(), SourceClosed>> + Send {
         async { Ok(()) }

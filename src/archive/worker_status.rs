@@ -1,10 +1,14 @@
 //! Reports the archive's status, and logs when a fault begins, changes its kind or ends.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::error::{ArchiveError, FaultKind};
 use super::write_method::WriteMethod;
+use crate::model::top_board::TopBoardKey;
 use crate::model::view::ResyncProgress;
 
 /// Status of the archive. Counts are since the worker started.
@@ -40,6 +44,10 @@ pub struct WorkerStatus {
     pub rejected: u64,
     /// Number of restarts of the worker after a panic.
     pub restarts: u64,
+    /// A hash of each board of a running window, as it was published last. A board that has not changed is not compared
+    /// with the archive.
+    #[serde(skip)]
+    pub published_boards: Arc<FxHashMap<TopBoardKey, u64>>,
 }
 
 /// A fault that has not ended.
@@ -75,6 +83,10 @@ impl StatusReporter {
     /// The kind of the current fault.
     pub fn fault_kind(&self) -> Option<FaultKind> {
         self.status.borrow().fault.as_ref().map(|fault| fault.kind)
+    }
+
+    pub fn published_boards(&self) -> Arc<FxHashMap<TopBoardKey, u64>> {
+        self.status.borrow().published_boards.clone()
     }
 
     pub fn entries_written(&self) -> u64 {

@@ -69,6 +69,14 @@ pub trait StateReader {
     fn map_rows(&self, week: WeekKey, server: ServerKey) -> Result<Vec<(MapKey, MapRow)>, ReadError>;
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError>;
+    /// Returns the best positions on a server of at most `most` players with a key above `after` (from the first,
+    /// without one).
+    fn best_after(
+        &self,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, BestPositions)>, ReadError>;
     /// Servers on which a player has best positions, in order.
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError>;
     fn rank(&self, week: WeekKey, server: ServerKey) -> Result<Option<u32>, ReadError>;

@@ -9,7 +9,7 @@ use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use crate::model::outbox::{OutboxKey, ResyncCursor};
-use crate::model::session::{Session, SessionKey};
+use crate::model::session::{Session, SessionDay, SessionKey};
 
 /// The absolute values of one outbox entry, read consistently.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,9 +41,10 @@ pub enum ArchiveJob {
         week: WeekKey,
         server: ServerKey,
     },
+    BestPositions(Box<BestPositionsArchive>),
     Session(SessionKey, Session),
-    /// The totals of maps in a week are computed again from the rows in the archive.
-    MapTotals {
+    /// The totals of a week are computed again from the rows in the archive.
+    WeekTotals {
         week: WeekKey,
     },
 }
@@ -69,8 +70,11 @@ impl ArchiveJob {
             ArchiveJob::Server(server) => OutboxKey::Server(server.key),
             ArchiveJob::Week(week) => OutboxKey::Week { week: week.week, server: week.server },
             ArchiveJob::LargeWeek { week, server } => OutboxKey::Week { week: *week, server: *server },
+            ArchiveJob::BestPositions(best) => {
+                OutboxKey::BestPositions { server: best.server, after: best.players.after }
+            }
             ArchiveJob::Session(key, _) => OutboxKey::Session(*key),
-            ArchiveJob::MapTotals { week } => OutboxKey::MapTotals(*week),
+            ArchiveJob::WeekTotals { week } => OutboxKey::WeekTotals(*week),
         }
     }
 }
@@ -89,6 +93,7 @@ impl From<ResyncCursor> for ResyncProgress {
             ResyncCursor::Week { week, server } => {
                 ResyncProgress { week: Some(calendar::week_label(week)), ..at(ResyncTarget::Weeks, server.0) }
             }
+            ResyncCursor::BestPositions { server, .. } => at(ResyncTarget::BestPositions, server.0),
             ResyncCursor::Sessions { .. } => whole(ResyncTarget::Sessions),
             ResyncCursor::End => whole(ResyncTarget::End),
         }
@@ -111,6 +116,8 @@ pub struct ResyncChunk {
     pub from: ResyncCursor,
     /// The start of the next chunk.
     pub next: ResyncCursor,
+    /// What it contains completely; `None`: weeks, each of which is complete, or removed players.
+    pub range: Option<ObjectRange>,
     /// These are written first. No outbox entry may be written between reading and writing them,
     /// because their older values would overwrite it.
     pub names: Vec<ArchiveJob>,
@@ -118,6 +125,46 @@ pub struct ResyncChunk {
     pub records: Vec<ArchiveJob>,
     /// Entries that are not in this chunk. They are added to the outbox when the chunk is acknowledged.
     pub postponed: Vec<OutboxKey>,
+}
+
+/// Objects of one kind in a range of keys: the archive should have these and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectRange {
+    Games(KeyRange),
+    Maps(KeyRange),
+    Players(KeyRange),
+    Servers(KeyRange),
+    /// Best positions on these servers, of all players or, on one server, of some.
+    BestPositions {
+        servers: KeyRange,
+        players: PlayerKeyRange,
+    },
+    /// Sessions that ended on these servers on a day. `is_whole`: the state has all of that day. Of the first day that
+    /// it has, the archive may have more.
+    Sessions {
+        servers: KeyRange,
+        day: SessionDay,
+        is_whole: bool,
+    },
+}
+
+/// A range of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    pub first: u32,
+    /// `None`: no upper bound.
+    pub last: Option<u32>,
+}
+
+/// Objects that the archive should have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedObjects {
+    /// `None`: objects of other kinds are compared in other ways.
+    pub range: Option<ObjectRange>,
+    /// All objects in the range, each with whether it is not in the archive yet.
+    pub objects: Vec<(ArchiveJob, bool)>,
+    /// Where the next objects begin.
+    pub next: ResyncCursor,
 }
 
 /// A step of queueing a week for the archive again.
@@ -149,16 +196,6 @@ pub struct ExpectedWeek {
     pub is_pending: bool,
     /// All rows; `None`: there are too many for one step, see [`WeekChunkRequest`].
     pub values: Option<Box<WeekArchive>>,
-}
-
-/// A player whose name should be in the archive.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExpectedName {
-    pub player: PlayerKey,
-    /// Whether it is not in the archive yet.
-    pub is_pending: bool,
-    /// `None`: the player was removed.
-    pub job: Option<ArchiveJob>,
 }
 
 /// A request for a chunk of a large week.
@@ -280,6 +317,15 @@ pub struct WeekArchive {
     pub steps: Vec<BoardStep>,
     /// Best positions of the players in `rows`, once the week is closed; in order of player
     /// key. Index 0 to 2: clq1, clq2, elo; best first.
+    pub best: Vec<BestArchive>,
+}
+
+/// The best positions of some players on a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BestPositionsArchive {
+    pub server: ServerKey,
+    /// All players in this range who have best positions are in `best`.
+    pub players: PlayerKeyRange,
     pub best: Vec<BestArchive>,
 }
 

@@ -24,10 +24,15 @@ pub enum OutboxKey {
         week: WeekKey,
         server: ServerKey,
     },
+    /// Best positions on a server, of players after one; as many as one job may have.
+    BestPositions {
+        server: ServerKey,
+        after: Option<PlayerKey>,
+    },
     /// A complete session.
     Session(SessionKey),
-    /// The totals of maps in a week, computed again from the rows in the archive.
-    MapTotals(WeekKey),
+    /// What the archive computes from the rows of a week: it is computed again.
+    WeekTotals(WeekKey),
     /// The published boards of a window. Running windows are published without an entry.
     TopBoards(WindowKey),
     /// Rows in the archive that are later than the state: a wrong clock or another state wrote them.
@@ -60,6 +65,11 @@ pub enum ResyncCursor {
         week: WeekKey,
         server: ServerKey,
     },
+    /// Best positions on a server, of players after one.
+    BestPositions {
+        server: ServerKey,
+        after: Option<PlayerKey>,
+    },
     /// The sessions that ended on a server on a day.
     Sessions {
         day: SessionDay,
@@ -71,7 +81,7 @@ pub enum ResyncCursor {
 impl ResyncCursor {
     pub const START: ResyncCursor = ResyncCursor::Game(GameKey(1));
     pub const WEEKS: ResyncCursor = ResyncCursor::Week { week: WeekKey(0), server: ServerKey(1) };
-
+    pub const BEST_POSITIONS: ResyncCursor = ResyncCursor::BestPositions { server: ServerKey(1), after: None };
     pub const SESSIONS: ResyncCursor = ResyncCursor::Sessions { day: SessionDay::FIRST, server: ServerKey(1) };
 
     /// Whether all names are written, so that servers and weeks may refer to any of them.
@@ -90,11 +100,13 @@ pub struct ResyncState {
     pub next: ResyncCursor,
     /// The outbox dropped an entry since the start: another resync follows this one.
     pub repeat: bool,
+    /// The archive belongs to this state: other names, keys and rows in it are replaced and deleted.
+    pub repairs: bool,
 }
 
 impl Default for ResyncState {
     fn default() -> ResyncState {
-        ResyncState { archive_id: None, next: ResyncCursor::START, repeat: false }
+        ResyncState { archive_id: None, next: ResyncCursor::START, repeat: false, repairs: false }
     }
 }
 

@@ -247,7 +247,7 @@ pub fn rank(week: WeekKey, server: ServerKey) -> Vec<u8> {
 pub fn outbox(entry: OutboxKey) -> Vec<u8> {
     let (kind, numbers): (u8, [u32; 2]) = match entry {
         OutboxKey::Session(SessionKey { end_ms, server, player, origin, generation }) => {
-            let mut bytes = vec![OUTBOX, 6];
+            let mut bytes = vec![OUTBOX, 7];
             bytes.extend_from_slice(&end_ms.to_be_bytes());
             bytes.extend([server.0, player.0, origin.0].iter().flat_map(|n| n.to_be_bytes()));
             bytes.push(generation);
@@ -258,9 +258,11 @@ pub fn outbox(entry: OutboxKey) -> Vec<u8> {
         OutboxKey::Player(key) => (3, [key.0, 0]),
         OutboxKey::Server(key) => (4, [key.0, 0]),
         OutboxKey::Week { week, server } => (5, [week.0, server.0]),
-        OutboxKey::MapTotals(week) => (7, [week.0, 0]),
-        OutboxKey::TopBoards(window) => (8, [window.kind.0.into(), window.index]),
-        OutboxKey::LaterRows => (9, [0, 0]),
+        // No player has key 0.
+        OutboxKey::BestPositions { server, after } => (6, [server.0, after.map_or(0, |player| player.0)]),
+        OutboxKey::WeekTotals(week) => (8, [week.0, 0]),
+        OutboxKey::TopBoards(window) => (9, [window.kind.0.into(), window.index]),
+        OutboxKey::LaterRows => (10, [0, 0]),
     };
     let mut bytes = vec![OUTBOX, kind];
     bytes.extend(numbers.iter().flat_map(|n| n.to_be_bytes()));
@@ -269,7 +271,7 @@ pub fn outbox(entry: OutboxKey) -> Vec<u8> {
 
 pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
     let (&kind, numbers) = bytes.strip_prefix(&[OUTBOX])?.split_first()?;
-    if kind == 6 {
+    if kind == 7 {
         let (end_ms, numbers) = numbers.split_first_chunk::<8>().filter(|(_, numbers)| numbers.len() == 13)?;
         let [server, player, origin] = [0, 4, 8].map(|at| read_u32(numbers, at));
         let (server, player, origin) = (ServerKey(server), PlayerKey(player), PlayerKey(origin));
@@ -286,9 +288,10 @@ pub fn read_outbox(bytes: &[u8]) -> Option<OutboxKey> {
         3 => OutboxKey::Player(PlayerKey(a)),
         4 => OutboxKey::Server(ServerKey(a)),
         5 => OutboxKey::Week { week: WeekKey(a), server: ServerKey(b) },
-        7 => OutboxKey::MapTotals(WeekKey(a)),
-        9 => OutboxKey::LaterRows,
-        8 => OutboxKey::TopBoards(WindowKey { kind: WindowType(u16::try_from(a).ok()?), index: b }),
+        6 => OutboxKey::BestPositions { server: ServerKey(a), after: Some(PlayerKey(b)).filter(|_| b > 0) },
+        8 => OutboxKey::WeekTotals(WeekKey(a)),
+        9 => OutboxKey::TopBoards(WindowKey { kind: WindowType(u16::try_from(a).ok()?), index: b }),
+        10 => OutboxKey::LaterRows,
         _ => return None,
     })
 }
@@ -349,10 +352,12 @@ pub mod tests {
             OutboxKey::Server(ServerKey(3)),
             OutboxKey::Week { week: WeekKey(2), server: ServerKey(9) },
             OutboxKey::Week { week: WeekKey(3), server: ServerKey(1) },
+            OutboxKey::BestPositions { server: ServerKey(9), after: None },
+            OutboxKey::BestPositions { server: ServerKey(9), after: Some(PlayerKey(1)) },
             OutboxKey::Session(session_key(1, 5, 2, 2)),
             OutboxKey::Session(session_key(1, 5, 3, 2)),
             OutboxKey::Session(session_key(1, 300, 1, 1)),
-            OutboxKey::MapTotals(WeekKey(2)),
+            OutboxKey::WeekTotals(WeekKey(2)),
             OutboxKey::TopBoards(WeekKey(2).into()),
             OutboxKey::LaterRows,
         ];

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
+use serde::de::DeserializeOwned;
+
 use super::error::StoreError;
 use super::tree::Tree;
 use super::{Reader, Store, keys};
@@ -20,6 +22,22 @@ use crate::model::{
 /// What has a tree of records.
 trait Records {
     fn tree(&self) -> &Tree;
+
+    /// At most `most` records of a range, whose keys end with the key of a player.
+    fn of_players<T: DeserializeOwned>(
+        &self,
+        range: Range<Vec<u8>>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, T)>, ReadError> {
+        let mut found = Vec::new();
+        if most > 0 {
+            self.tree().for_each(range, |key, record| {
+                found.push((PlayerKey(keys::read_u32(key, key.len() - 4)), record));
+                continue_until(found.len() >= most)
+            })?;
+        }
+        Ok(found)
+    }
 }
 
 impl Records for Store {
@@ -54,16 +72,7 @@ impl<T: Records> StateReader for T {
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRecord)>, ReadError> {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
-        let mut found: Vec<(PlayerKey, (GameKey, Name))> = Vec::new();
-        if most > 0 {
-            self.tree().for_each(from..vec![keys::PLAYER + 1], |key, record| {
-                found.push((PlayerKey(keys::read_u32(key, 1)), record));
-                match found.len() < most {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            })?;
-        }
+        let found: Vec<(PlayerKey, (GameKey, Name))> = self.of_players(from..vec![keys::PLAYER + 1], most)?;
         let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
             Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
             None => {
@@ -130,19 +139,7 @@ impl<T: Records> StateReader for T {
             Some(player) => [keys::row(RowKey { window, server, player }), vec![0]].concat(),
             None => keys::rows_prefix(window, Some(server)),
         };
-        let end = keys::rows_prefix(window, Some(ServerKey(server.0 + 1)));
-        let mut rows = Vec::new();
-        if most == 0 {
-            return Ok(rows);
-        }
-        self.tree().for_each(from..end, |key, row| {
-            rows.push((PlayerKey(keys::read_u32(key, key.len() - 4)), row));
-            match rows.len() < most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        })?;
-        Ok(rows)
+        self.of_players(from..keys::rows_prefix(window, Some(ServerKey(server.0 + 1))), most)
     }
 
     fn player_window(&self, window: WindowKey, player: PlayerKey) -> Result<Option<PlayerWindow>, ReadError> {
@@ -160,6 +157,19 @@ impl<T: Records> StateReader for T {
 
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError> {
         Ok(self.tree().get(&keys::best(server, player))?)
+    }
+
+    fn best_after(
+        &self,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, BestPositions)>, ReadError> {
+        let from = match after {
+            Some(player) => [keys::best(server, player), vec![0]].concat(),
+            None => keys::number_key(keys::BEST, server.0),
+        };
+        self.of_players(from..keys::number_key(keys::BEST, server.0 + 1), most)
     }
 
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError> {

@@ -11,7 +11,7 @@ use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{EngineSettings, Event, StateReader};
 use clqd::model::calendar::{Calendar, WEEK_MS};
 use clqd::model::view::board::PlayerSelector;
-use clqd::model::{ArchiveJob, PlayerKey, ServerKey, WindowKey, WindowType};
+use clqd::model::{ArchiveJob, GameKey, PlayerKey, ServerKey, WindowKey, WindowType};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -121,7 +121,11 @@ async fn dropped_players_return_with_their_keys_and_archived_positions() {
         let mut archive = Archive::connect_to_read(&databases[1].settings()).await.unwrap();
         for job in &written {
             let ArchiveJob::Week(job) = job else { unreachable!("they are weeks") };
-            assert_eq!(archive.verify_weeks(job.week, &[job]).await.unwrap().differences, [], "week {week}");
+            assert_eq!(
+                archive.verify_weeks(job.week, &[job], GameKey(1)).await.unwrap().differences,
+                [],
+                "week {week}"
+            );
         }
         archive.close().await;
         let [all, some] = &states;

@@ -76,6 +76,10 @@ impl JobSource for StateSource {
         self.with(|state| Some(state.engine.last_keys()))
     }
 
+    async fn repairs(&self) -> Result<bool, SourceClosed> {
+        self.with(|state| state.engine.repairs_archive())
+    }
+
     async fn plan_writer(
         &self,
         found: Option<u64>,

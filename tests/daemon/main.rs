@@ -38,5 +38,7 @@ mod load;
 mod same_server;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
+#[path = "../support/scans.rs"]
+mod scans;
 #[path = "../support/shim.rs"]
 mod shim;

@@ -92,6 +92,14 @@ impl StateReader for CountingReader<'_> {
     fn best(&self, server: ServerKey, player: PlayerKey) -> Result<Option<BestPositions>, ReadError> {
         self.one(self.store.best(server, player))
     }
+    fn best_after(
+        &self,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+        most: usize,
+    ) -> Result<Vec<(PlayerKey, BestPositions)>, ReadError> {
+        self.all(self.store.best_after(server, after, most))
+    }
     fn servers_with_best(&self, player: PlayerKey) -> Result<Vec<ServerKey>, ReadError> {
         self.all(self.store.servers_with_best(player))
     }

@@ -170,7 +170,8 @@ impl Archived {
                 ArchiveJob::Week(week) => weeks.push(*week),
                 ArchiveJob::LargeWeek { server, .. } => panic!("server {server} has too many rows for a test"),
                 ArchiveJob::Session(..) => (),
-                ArchiveJob::MapTotals { week } => panic!("week {week}: nothing was resent"),
+                ArchiveJob::BestPositions(best) => panic!("server {}: weeks have the best positions", best.server),
+                ArchiveJob::WeekTotals { week } => panic!("week {week}: nothing was resent"),
             }
         }
         for (key, game, name, display) in players {

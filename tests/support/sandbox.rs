@@ -145,13 +145,15 @@ impl Sandbox {
         let (state, socket) = (self.state(), self.socket());
         // Daemons of tests run in parallel, so they must not share the default port.
         let web = if extra.contains("[web]") { "" } else { "[web]\nlisten = \"\"\n" };
+        let intervals =
+            if scan.contains("interval_class1_s") { "" } else { "interval_class1_s = 1\ninterval_class2_s = 2\n" };
         let commit_interval = if store.contains("commit_interval_ms") { "" } else { "commit_interval_ms = 50\n" };
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
              [scan]\nallow_private = true\nlimit_loopback = false\ntimeout_ms = 400\nretries = 1\n\
              address_packets_per_second_max = 1000\naddress_burst_packets = 1000\n\
              subnet_packets_per_second_max = 100000\nsubnet_burst_packets = 100000\n\
-             interval_class1_s = 1\ninterval_class2_s = 2\n{scan}\n\
+             {intervals}{scan}\n\
              {web}\
              [store]\ncache_bytes = 16777216\n{commit_interval}{store}\n"
         );

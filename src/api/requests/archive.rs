@@ -27,11 +27,11 @@ pub struct ArchiveResend {
 
 request!(ArchiveResend: "archive.resend", Access::CORRECTIONS => ResendRow);
 
-/// Compares kept weeks in the archive with the state. The answer has the first 5,000 differences, then the result.
+/// Compares the archive with the state: everything, or some weeks. The answer has the first 5,000 differences, then the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveVerify {
-    /// Which weeks; without them, all.
+    /// Which weeks; without them, everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weeks: Option<WeekRange>,
 }
@@ -80,15 +80,15 @@ pub struct ResendRow {
 pub struct ArchiveDifference {
     /// What differs.
     pub difference: DifferenceKind,
-    /// The week; absent for names of players.
+    /// The week; absent for rows that belong to no week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub week: Option<String>,
-    /// The URL of the server; absent for names of players and totals of maps.
+    /// The URL of the server; absent for rows that do not belong to a server's week.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The table.
     pub table: String,
-    /// The primary key without week and server, such as `player=12`; empty if it has no other
+    /// The primary key, such as `player=12`, without the week and the server that are given; empty if it has no other
     /// columns.
     pub key: String,
     /// Column of a value that differs.
@@ -130,14 +130,15 @@ pub struct VerifyRow {
     /// Weeks of servers that were not compared, because they changed or waited in the outbox each
     /// time.
     pub server_weeks_skipped: u64,
-    /// Names of players that were not compared, because they waited in the outbox.
-    pub names_skipped: u64,
-    /// Weeks whose published boards and totals of players were not compared, because they waited in the outbox each time.
-    #[serde(default)]
+    /// Names, servers, best positions and sessions that were not compared, because they changed or waited in the outbox
+    /// each time.
+    pub objects_skipped: u64,
+    /// Windows whose published boards and totals of players were not compared, because they waited in the outbox each
+    /// time.
     pub boards_skipped: u64,
     /// Weeks with differences that `clqd archive resend --weeks` repairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend_weeks: Option<WeekRange>,
-    /// Names differ: only a resend of everything writes names.
+    /// Only a resend of everything repairs some of the differences: those without a week.
     pub resend_everything: bool,
 }

@@ -55,12 +55,22 @@ pub struct Archive {
     pub(super) load_data_failed: bool,
     /// The right to write.
     pub(super) writer: WriterEpoch,
-    /// Whether names are compared with the stored ones before they are written. Not
-    /// needed while a resync fills an archive that belongs to this state.
-    pub(super) checks_names: bool,
+    /// How names are compared with the stored ones before they are written.
+    pub(super) name_check: NameCheck,
     /// Object of the running statement, for messages.
     pub(super) doing: &'static str,
     waits: Option<BlockedReporter>,
+}
+
+/// What happens to a stored name with another key, or a stored key with another name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::archive) enum NameCheck {
+    /// Nothing is written: the archive was written from another state.
+    Refuse,
+    /// It is deleted: somebody has changed an archive that belongs to this state.
+    Delete,
+    /// Names are not compared, which is faster. A resync compares their number.
+    Skip,
 }
 
 /// The right of a connection to write.
@@ -161,7 +171,7 @@ impl Archive {
             is_local_infile_on: false,
             load_data_failed: false,
             writer: WriterEpoch::default(),
-            checks_names: true,
+            name_check: NameCheck::Refuse,
             doing: "connect",
             waits: None,
         })

@@ -33,9 +33,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 
-use self::publish::{Published, TaskOutcome};
+use self::publish::TaskOutcome;
 use self::resync::ResyncOutcome;
-use super::connect::{Archive, HostOrder};
+use super::connect::{Archive, HostOrder, NameCheck};
 use super::error::{ArchiveError, FaultKind};
 use super::job_source::{JobSource, SourceClosed};
 use super::settings::{ArchiveSettings, OnOlderDatabase};
@@ -73,7 +73,7 @@ pub async fn run<S: JobSource>(
         hosts: HostOrder::default(),
         rejected: BTreeMap::new(),
         wait_ms: 0,
-        published: Published::default(),
+        published_ms: None,
         has_checked_keys: false,
         load_data_failed: false,
     };
@@ -104,7 +104,8 @@ struct Worker<S> {
     hosts: HostOrder,
     /// Entries that the database rejects, and why.
     rejected: BTreeMap<OutboxKey, String>,
-    published: Published,
+    /// When boards and totals were published last, Unix ms.
+    published_ms: Option<i64>,
     /// The archive has no key that this state has not assigned.
     has_checked_keys: bool,
     /// LOAD DATA failed once, so INSERT is used until the next start.
@@ -265,13 +266,14 @@ impl<S: JobSource> Worker<S> {
             .set_blocked_reporter(Arc::new(move |error: ArchiveError| report.fault(error.kind(), &error.to_string())));
         let (id, found) = self.become_writer(archive).await?;
         let (mut rejected, mut is_complete, mut fault) = (BTreeMap::new(), false, None);
-        self.write_names(archive, &mut rejected).await?;
         let new_id = Some(id).filter(|_| found != Some(id));
+        let repairs = new_id.is_none() && self.source.repairs().await?;
+        archive.name_check = if repairs { NameCheck::Delete } else { NameCheck::Refuse };
+        self.write_names(archive, &mut rejected).await?;
         if new_id.is_some() {
-            self.published = Published::default();
+            self.forget_published();
         }
-        let resynced = self.resync(archive, &mut rejected, new_id).await?;
-        archive.checks_names = true;
+        let resynced = self.resync(archive, &mut rejected, new_id, repairs).await?;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(archive, &mut rejected).await?;
             self.publish(archive, &mut rejected).await?;
@@ -318,9 +320,8 @@ impl<S: JobSource> Worker<S> {
         // This is first, because the archive is claimed only while no other daemon writes it.
         let row = archive.last_writer(state_id).await?;
         let is_other_archive = state_id.is_none() || found != state_id;
-        if (!self.has_checked_keys || is_other_archive)
-            && let Some(last_keys) = self.source.last_keys().await?
-        {
+        let must_check = is_other_archive || !self.has_checked_keys && !self.source.repairs().await?;
+        if must_check && let Some(last_keys) = self.source.last_keys().await? {
             archive.check_last_keys(last_keys).await?;
             self.has_checked_keys = true;
         }
@@ -333,10 +334,16 @@ impl<S: JobSource> Worker<S> {
         if plan.is_older {
             let error = archive.older("Everything is written to it again");
             self.report.fault(error.kind(), &error.to_string());
-            self.published = Published::default();
+            self.forget_published();
         }
         archive.take_epoch(plan.previous, plan.epoch, Some(plan.id)).await?;
         Ok((plan.id, found))
+    }
+
+    /// Everything is published again: the archive may not have it.
+    fn forget_published(&mut self) {
+        self.published_ms = None;
+        self.report.update(|it| it.published_boards = Arc::default());
     }
 
     /// Reports the result of a pass that did not fail.

@@ -2,31 +2,23 @@
 //! written; those of a window that has ended, or was corrected, as a task of the outbox.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hasher;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 
 use super::jobs::NamesOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
+use crate::archive::write::top_boards::content_hash;
 use crate::model::WindowKey;
 use crate::model::outbox::OutboxKey;
-use crate::model::top_board::{TopBoard, TopBoardKey, TopBoards};
+use crate::model::top_board::{TopBoard, TopBoards};
 
 /// Pause while the source reads boards into memory, and most pauses in one pass: the task stays in the outbox.
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
 const BUILD_PAUSES_MAX: u32 = 200;
-
-/// What was published last.
-#[derive(Debug, Default)]
-pub(super) struct Published {
-    /// When, Unix ms.
-    at_ms: Option<i64>,
-    /// A hash of each board of a running window. A board that has not changed is not compared with the archive.
-    boards: FxHashMap<TopBoardKey, u64>,
-}
 
 /// What became of a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,13 +37,14 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<(), PassError> {
         let (now_ms, interval_ms) = (self.report.now_ms(), i64::from(self.settings.interval_s) * 1_000);
         // Also after the clock was set back.
-        if self.published.at_ms.is_some_and(|at_ms| (0..interval_ms).contains(&(now_ms - at_ms))) {
+        if self.published_ms.is_some_and(|at_ms| (0..interval_ms).contains(&(now_ms - at_ms))) {
             return Ok(());
         }
         if let Some(totals) = self.source.site_totals().await? {
             let rows = archive.write_site_totals(&totals).await?;
             self.report.update(|it| it.rows_written += rows);
         }
+        let before = self.report.published_boards();
         let (mut after, mut found) = (None, FxHashMap::default());
         loop {
             let TopBoards::Next(boards) = self.source.top_boards(None, after).await? else { break };
@@ -62,14 +55,15 @@ impl<S: JobSource> Worker<S> {
             }
             after = Some(last.key);
             for board in &boards {
-                let hash = content_hash(board);
-                if self.published.boards.get(&board.key) != Some(&hash) {
+                let hash = content_hash(board.size, board.window.closed, &board.entries);
+                if before.get(&board.key) != Some(&hash) {
                     self.write_board(archive, board).await?;
                 }
                 found.insert(board.key, hash);
             }
         }
-        self.published = Published { at_ms: Some(now_ms), boards: found };
+        self.published_ms = Some(now_ms);
+        self.report.update(|it| it.published_boards = Arc::new(found));
         Ok(())
     }
 
@@ -103,10 +97,11 @@ impl<S: JobSource> Worker<S> {
                 written.insert(self.write_board(archive, board).await?);
             }
         }
-        if let Some((window_type, label)) = view {
-            archive.delete_other_top_boards(&window_type, &label, &written).await?;
+        let Some((window_type, label)) = view else { return Ok(TaskOutcome::Done) };
+        match archive.delete_other_top_boards(&window_type, &label, &written).await? {
+            true => Ok(TaskOutcome::Done),
+            false => Ok(TaskOutcome::Later),
         }
-        Ok(TaskOutcome::Done)
     }
 
     /// Returns the key of the board.
@@ -115,16 +110,4 @@ impl<S: JobSource> Worker<S> {
         self.report.update(|it| it.rows_written += rows);
         Ok(key)
     }
-}
-
-fn content_hash(board: &TopBoard) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write_u32(board.size);
-    hasher.write_u8(board.window.closed.into());
-    for entry in &board.entries {
-        hasher.write_u32(entry.player.0);
-        hasher.write_u64(entry.score.to_bits());
-        hasher.write_i64(entry.reached_ms);
-    }
-    hasher.finish()
 }

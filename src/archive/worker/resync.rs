@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use super::jobs::{NamesOutcome, Written, write_each};
 use super::{PassError, Worker};
-use crate::archive::connect::Archive;
+use crate::archive::connect::{Archive, NameCheck};
 use crate::archive::job_source::JobSource;
 use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
 use crate::model::outbox::{OutboxKey, ResyncCursor};
@@ -25,18 +25,19 @@ impl<S: JobSource> Worker<S> {
     /// Continues a resync, if one is in progress, for half an interval. `new_id` is the id
     /// that the archive must get; `None`: it has the id already. The id is stored after the
     /// first write. If the archive belongs to another state, that write is rejected, and the
-    /// archive keeps its own id.
+    /// archive keeps its own id. `repairs`: what differs in the archive is replaced and deleted.
     pub(super) async fn resync(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
         mut new_id: Option<u64>,
+        repairs: bool,
     ) -> Result<ResyncOutcome, PassError> {
         let mut half_interval = pin!(tokio::time::sleep(self.half_interval()));
         let mut is_time_up = false;
         let mut step = self.source.next_resync_chunk(None).await?;
         loop {
-            let ResyncChunk { from, next, names, records: states, mut postponed } = match step {
+            let ResyncChunk { from, next, range, names, records: states, mut postponed } = match step {
                 ResyncStep::Chunk(chunk) => *chunk,
                 ResyncStep::DrainFirst => return Ok(ResyncOutcome::DrainOutboxFirst),
                 ResyncStep::Idle => {
@@ -63,11 +64,11 @@ impl<S: JobSource> Worker<S> {
             };
             // The next chunk is read while the database writes this one. Nothing of the
             // outbox may be written between reading that chunk and writing its names.
-            archive.checks_names = new_id.is_some();
+            archive.name_check = if new_id.is_some() { NameCheck::Refuse } else { NameCheck::Skip };
             let (written, following) =
                 tokio::join!(write_each(archive, &jobs), self.source.next_resync_chunk(Some(next)));
-            archive.checks_names = true;
-            postponed.extend(self.count_resynced(&jobs, written?));
+            let mut written = written?;
+            archive.name_check = if repairs { NameCheck::Delete } else { NameCheck::Refuse };
             if let Some(id) = new_id.take() {
                 archive.set_state_id(id).await?;
                 // The id is stored only now, because the archive of another state rejects the first
@@ -77,6 +78,15 @@ impl<S: JobSource> Worker<S> {
                     "the archive is new or was filled by another state: everything is written to it"
                 );
             }
+            // Somebody may have changed names or keys, so that other rows are in the way or remain.
+            if let Some(range) = range.filter(|_| repairs) {
+                let all: Vec<&ArchiveJob> = jobs.iter().collect();
+                if !written.rejected.is_empty() || archive.delete_surplus_objects(&range, &all).await? {
+                    written = write_each(archive, &jobs).await?;
+                    archive.delete_surplus_objects(&range, &all).await?;
+                }
+            }
+            postponed.extend(self.count_resynced(&jobs, written));
             step = match self.source.acknowledge_resync_chunk(from, next, postponed, archive.acknowledged()).await? {
                 true if next != ResyncCursor::End => following?,
                 _ => self.source.next_resync_chunk(None).await?,

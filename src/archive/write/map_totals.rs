@@ -2,9 +2,10 @@
 //! are read first, and the totals change by the difference. So a repeated transaction changes
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::tables::{BOARD_STEP, MAP_WEEK, PLAYER_TOTAL, PLAYER_WEEK, SERVER_WEEK};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::in_group;
@@ -87,10 +88,29 @@ impl Archive {
         Ok(rows)
     }
 
-    /// Computes the totals of a week again from its rows. Returns the number of written rows. This
-    /// is correct before and after the rows are written again, because each write changes the
-    /// totals by its difference.
-    pub(super) async fn rewrite_map_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
+    /// Deletes what does not belong to a week: rows of servers that there are not, and totals of players without rows.
+    /// Computes the totals of maps again. Returns the number of written rows. This is correct before and after the
+    /// rows are written again, because each write changes the totals by its difference.
+    pub(super) async fn rewrite_week_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
+        for table in [PLAYER_WEEK.name, MAP_WEEK.name, SERVER_WEEK.name, BOARD_STEP.name] {
+            self.doing = table;
+            // The servers are few, and found by steps in the primary key.
+            let select = format!("SELECT DISTINCT server FROM {table} WHERE week = {week}");
+            let found: Vec<(u32,)> = self.rows(&select).await.doing(table)?;
+            let known: Vec<(u32,)> = self.rows("SELECT server FROM server").await.doing("server")?;
+            let known: BTreeSet<u32> = known.into_iter().map(|(server,)| server).collect();
+            let unknown = found.into_iter().filter(|(server,)| !known.contains(server));
+            for (server,) in unknown.collect::<Vec<_>>() {
+                let delete = format!("DELETE FROM {table} WHERE week = {week} AND server = {server}");
+                self.execute(delete).await.doing(table)?;
+            }
+        }
+        self.doing = PLAYER_TOTAL.name;
+        let delete = format!(
+            "DELETE FROM player_total WHERE week = {week} AND NOT EXISTS (SELECT 1 FROM player_week pw \
+             WHERE pw.week = player_total.week AND pw.player = player_total.player)"
+        );
+        self.execute(delete).await.doing(PLAYER_TOTAL.name)?;
         self.doing = "map_total";
         self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;
         for (game, group) in [("game", "game, map"), ("0", "map")] {

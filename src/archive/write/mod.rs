@@ -11,11 +11,10 @@ mod batch;
 mod board_steps;
 mod map_totals;
 mod names;
+pub(super) mod objects;
 mod player_totals;
 mod remove_player;
 mod replaced_rows;
-mod servers;
-mod sessions;
 mod surplus;
 pub(super) mod tables;
 pub(super) mod top_boards;
@@ -87,16 +86,12 @@ impl Archive {
     async fn transaction(&mut self, batch: &Batch<'_>) -> Result<u64, TransactionError> {
         self.begin().await?;
         let rows = match batch {
-            Batch::Games(games) => self.upsert_games(games).await?,
-            Batch::Maps(maps) => self.upsert_maps(maps).await?,
+            Batch::Objects(kind, jobs) => self.upsert_objects(*kind, jobs).await?,
             Batch::RemovedPlayer(player, into) => self.apply_player_removal(*player, *into).await?,
-            Batch::Players(players) => self.upsert_players(players).await?,
-            Batch::Servers(servers) => self.upsert_servers(servers).await?,
             Batch::Weeks(weeks) => self.upsert_weeks(weeks).await?,
             Batch::TopBoard(board, now_ms) => self.upsert_top_board(board, *now_ms).await?,
             Batch::SiteTotals(totals) => self.upsert_site_totals(totals).await?,
-            Batch::Sessions(sessions) => self.upsert_sessions(sessions).await?,
-            Batch::MapTotals(week) => self.rewrite_map_totals(*week).await?,
+            Batch::WeekTotals(week) => self.rewrite_week_totals(*week).await?,
         };
         self.commit().await?;
         Ok(rows)

@@ -2,14 +2,15 @@
 
 use crate::archive::sql::Table;
 
-pub(super) const GAME: Table = Table { name: "game", columns: &["game", "name"], key_columns: 1 };
-pub(super) const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
+pub(in crate::archive) const GAME: Table = Table { name: "game", columns: &["game", "name"], key_columns: 1 };
+pub(in crate::archive) const MAP: Table = Table { name: "map", columns: &["map", "name"], key_columns: 1 };
 pub(in crate::archive) const PLAYER: Table =
     Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
-pub(super) const PLAYER_WORD: Table = Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
+pub(in crate::archive) const PLAYER_WORD: Table =
+    Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
 pub(in crate::archive) const WEEK: Table =
     Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
-pub(super) const SERVER: Table = Table {
+pub(in crate::archive) const SERVER: Table = Table {
     name: "server",
     columns: &[
         "server",
@@ -35,7 +36,7 @@ pub(super) const SERVER: Table = Table {
     ],
     key_columns: 1,
 };
-pub(super) const SERVER_SERIES: Table = Table {
+pub(in crate::archive) const SERVER_SERIES: Table = Table {
     name: "server_series",
     columns: &[
         "server",
@@ -52,10 +53,11 @@ pub(super) const SERVER_SERIES: Table = Table {
     ],
     key_columns: 1,
 };
-pub(super) const SERVER_TAG: Table = Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
-pub(super) const SERVER_SCREENING: Table =
+pub(in crate::archive) const SERVER_TAG: Table =
+    Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
+pub(in crate::archive) const SERVER_SCREENING: Table =
     Table { name: "server_screening", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
-pub(super) const ONLINE_PLAYER: Table = Table {
+pub(in crate::archive) const ONLINE_PLAYER: Table = Table {
     name: "online_player",
     columns: &["server", "list_index", "name", "display", "points", "player", "spectator"],
     key_columns: 2,
@@ -139,7 +141,7 @@ pub(in crate::archive) const TOP_BOARD_ROW: Table = Table {
     columns: &["board", "position", "player", "score", "reached_ms", "previous_position"],
     key_columns: 2,
 };
-pub(super) const SITE_TOTAL: Table = Table {
+pub(in crate::archive) const SITE_TOTAL: Table = Table {
     name: "site_total",
     columns: &[
         "singleton",
@@ -158,12 +160,12 @@ pub(super) const SITE_TOTAL: Table = Table {
     ],
     key_columns: 1,
 };
-pub(super) const PLAYER_SESSION: Table = Table {
+pub(in crate::archive) const PLAYER_SESSION: Table = Table {
     name: "player_session",
     columns: &["server", "end_ms", "player", "origin", "start_ms", "points", "map", "seen"],
     key_columns: 4,
 };
-pub(super) const ONLINE_TOTAL: Table =
+pub(in crate::archive) const ONLINE_TOTAL: Table =
     Table { name: "online_total", columns: &["game", "at_ms", "players", "servers"], key_columns: 2 };
 pub(in crate::archive) const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };

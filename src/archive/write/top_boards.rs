@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 
+use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
 use super::tables::{ONLINE_TOTAL, SITE_TOTAL, TOP_BOARD, TOP_BOARD_ROW};
@@ -93,13 +94,14 @@ impl Archive {
         Ok(self.rows::<(u32, u32)>(&select).await?.into_iter().collect())
     }
 
-    /// Deletes the boards of a window that are not in `kept`.
+    /// Deletes the boards of a window that are not in `kept`. Returns whether there are all that are: somebody may have
+    /// changed another board so that it was in the way of one of them.
     pub(in crate::archive) async fn delete_other_top_boards(
         &mut self,
         window_type: &str,
         label: &str,
         kept: &BTreeSet<u64>,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<bool, ArchiveError> {
         let (window_type, label) = (literal(window_type), literal(label));
         let select =
             format!("SELECT board FROM top_board WHERE window_type = {window_type} AND window_label = {label}");
@@ -110,7 +112,7 @@ impl Archive {
                 self.run_fenced(table, &format!("DELETE FROM {table} WHERE board = {board}")).await?;
             }
         }
-        Ok(())
+        Ok(kept.iter().all(|board| found.contains(board)))
     }
 
     pub(super) async fn upsert_site_totals(&mut self, totals: &SiteTotals) -> Result<u64, TransactionError> {
@@ -134,4 +136,17 @@ impl Archive {
         }
         Ok(self.execute_upsert(site).await? + self.execute_upsert(online).await?)
     }
+}
+
+/// A hash of what a board shows.
+pub(in crate::archive) fn content_hash(size: u32, closed: bool, entries: &[TopEntry]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u32(size);
+    hasher.write_u8(closed.into());
+    for entry in entries {
+        hasher.write_u32(entry.player.0);
+        hasher.write_u64(entry.score.to_bits());
+        hasher.write_i64(entry.reached_ms);
+    }
+    hasher.finish()
 }

@@ -81,18 +81,26 @@ impl Archive {
             rows += self.write_player_totals(week, servers, &replaced.players_with_other_rows, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
-            let best_of = |player: u32| {
-                let mut keys = Keys::new();
-                for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(by_player[&player].iter()) {
-                    keys.extend(
-                        (1..=positions.len()).map(|ordinal| vec![literal(ranking.name()), ordinal.to_string()]),
-                    );
-                }
-                keys
-            };
-            self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
+            self.delete_surplus_positions(server, by_player).await?;
         }
         Ok(rows)
+    }
+
+    /// Deletes other best positions of these players on a server.
+    pub(super) async fn delete_surplus_positions(
+        &mut self,
+        server: u32,
+        by_player: &BTreeMap<u32, BestPositionsByRanking>,
+    ) -> Result<(), TransactionError> {
+        let best_of = |player: u32| {
+            let mut keys = Keys::new();
+            for (ranking, positions) in Ranking::WITH_BEST_POSITIONS.iter().zip(by_player[&player].iter()) {
+                keys.extend((1..=positions.len()).map(|ordinal| vec![literal(ranking.name()), ordinal.to_string()]));
+            }
+            keys
+        };
+        self.delete_surplus(&BEST, Some(server), by_player.keys().copied(), best_of).await?;
+        Ok(())
     }
 }
 

@@ -35,9 +35,8 @@ pub fn print_verified(out: &mut impl Write, verified: &VerifyRow) -> io::Result<
     };
     writeln!(
         out,
-        "{} of {} compared ({}): {}",
+        "{} compared ({}): {}",
         count(verified.rows, "row", "rows"),
-        count(verified.server_weeks, "week of a server", "weeks of servers"),
         weeks_text(&verified.weeks),
         count(verified.differences, "difference", "differences"),
     )?;
@@ -48,12 +47,12 @@ pub fn print_verified(out: &mut impl Write, verified: &VerifyRow) -> io::Result<
         let skipped = count(verified.server_weeks_skipped, "week of a server", "weeks of servers");
         writeln!(out, "{skipped} not compared: changing, or waiting in the outbox")?;
     }
-    if verified.names_skipped > 0 {
-        let skipped = count(verified.names_skipped, "name", "names");
-        writeln!(out, "{skipped} not compared: waiting in the outbox")?;
+    if verified.objects_skipped > 0 {
+        let skipped = count(verified.objects_skipped, "name, server or session", "names, servers and sessions");
+        writeln!(out, "{skipped} not compared: changing, or waiting in the outbox")?;
     }
     if verified.boards_skipped > 0 {
-        let skipped = count(verified.boards_skipped, "week", "weeks");
+        let skipped = count(verified.boards_skipped, "week or window", "weeks and windows");
         writeln!(out, "published boards of {skipped} not compared: waiting in the outbox")?;
     }
     match &verified.resend_weeks {

@@ -676,7 +676,7 @@ fn archive_differences_print_with_summary_and_repair() {
         differences: 5_001,
         listed: 5_000,
         server_weeks_skipped: 2,
-        names_skipped: 1,
+        objects_skipped: 1,
         boards_skipped: 0,
         resend_weeks: Some(WeekRange { first: "2026-W47".into(), last: "2026-W47".into() }),
         resend_everything: false,
@@ -694,15 +694,15 @@ fn archive_differences_print_with_summary_and_repair() {
         "2026-W47 quake3://a:1 player_week player=3: clq1 is NULL, expected 12\n\
          2026-W47 quake3://a:1 player_week player=4: surplus\n\
          player player=7: missing\n\
-         1,234 rows of 1 week of a server compared (2026-W46 to 2026-W47): 5,001 differences\n\
+         1,234 rows compared (2026-W46 to 2026-W47): 5,001 differences\n\
          only the first 5,000 are listed\n\
          2 weeks of servers not compared: changing, or waiting in the outbox\n\
-         1 name not compared: waiting in the outbox\n\
+         1 name, server or session not compared: changing, or waiting in the outbox\n\
          repair: clqd archive resend --weeks 2026-W47\n\
-         0 rows of 0 weeks of servers compared (2026-W47): 0 differences\n\
-         1,234 rows of 1 week of a server compared (2026-W46 to 2026-W47): 1 difference\n\
+         0 rows compared (2026-W47): 0 differences\n\
+         1,234 rows compared (2026-W46 to 2026-W47): 1 difference\n\
          2 weeks of servers not compared: changing, or waiting in the outbox\n\
-         1 name not compared: waiting in the outbox\n\
+         1 name, server or session not compared: changing, or waiting in the outbox\n\
          repair: clqd archive resend\n",
     );
     printed(

@@ -48,6 +48,10 @@ impl JobSource for EngineHandle {
         Ok(self.call(|thread| Ok(Some(thread.state.engine.last_keys()))).await?)
     }
 
+    async fn repairs(&self) -> Result<bool, SourceClosed> {
+        Ok(self.call(|thread| Ok(thread.state.engine.repairs_archive())).await?)
+    }
+
     async fn completed(&self, at_ms: i64) -> Result<(), SourceClosed> {
         // Committed at the commit interval.
         let completed = self.call(move |thread| {

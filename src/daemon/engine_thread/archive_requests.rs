@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 use super::EngineThread;
 use crate::api::requests::WeekRange;
 use crate::api::{ApiError, ErrorCode};
-use crate::engine::WeekRangeError;
-use crate::model::archive::{ExpectedName, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
+use crate::engine::{StoreReader as _, WeekRangeError};
+use crate::model::archive::{ExpectedObjects, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::parse_week_label;
-use crate::model::outbox::ArchiveStep;
-use crate::model::{PlayerKey, ServerKey, WeekKey};
+use crate::model::outbox::{ArchiveStep, ResyncCursor};
+use crate::model::{GameKey, OutboxKey, ServerKey, WeekKey, WindowKey};
 use crate::state::State;
 
 /// Servers whose week is queued in one step: some milliseconds.
@@ -19,6 +19,9 @@ const SERVERS_PER_RESEND_STEP: u32 = 2_000;
 
 /// Servers in one step of a verification.
 const VERIFIED_SERVERS_MAX: usize = 500;
+
+/// Names, or servers on which best positions or sessions are read, in one step of a verification.
+const VERIFIED_OBJECTS_MAX: usize = 2_000;
 
 /// Rows of weeks after which a step of a verification ends: 10 ms.
 const VERIFIED_ROWS_MAX: usize = 5_000;
@@ -91,15 +94,34 @@ impl EngineThread {
         Ok(Ok(engine.expected_weeks(store, week, from, only, VERIFIED_SERVERS_MAX, VERIFIED_ROWS_MAX)?))
     }
 
-    pub(in crate::daemon) fn expected_names(
+    /// `None`: a resync is in progress.
+    pub(in crate::daemon) fn expected_objects(
         &mut self,
-        players: &[PlayerKey],
-    ) -> anyhow::Result<Result<Vec<ExpectedName>, ApiError>> {
+        from: ResyncCursor,
+    ) -> anyhow::Result<Result<Option<ExpectedObjects>, ApiError>> {
         self.commit()?;
         if self.disk.is_paused() {
             return Ok(Err(self.disk.refusal()));
         }
-        Ok(Ok(self.state.engine.expected_names(&self.state.store, players)?))
+        let State { engine, store } = &self.state;
+        Ok(Ok(engine.expected_objects(store, from, VERIFIED_OBJECTS_MAX, VERIFIED_ROWS_MAX)?))
+    }
+
+    /// Which of these entries are in the outbox.
+    pub(in crate::daemon) fn are_in_outbox(&self, keys: &[OutboxKey]) -> Vec<bool> {
+        keys.iter().map(|key| self.state.store.outbox_contains(*key)).collect()
+    }
+
+    pub(in crate::daemon) fn has_server(&self, server: ServerKey) -> bool {
+        self.state.engine.has_server(server)
+    }
+
+    pub(in crate::daemon) fn last_game(&self) -> GameKey {
+        GameKey(self.state.engine.last_keys().game)
+    }
+
+    pub(in crate::daemon) fn kept_windows(&self) -> Vec<WindowKey> {
+        self.state.engine.kept_windows()
     }
 
     pub(in crate::daemon) fn expected_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {

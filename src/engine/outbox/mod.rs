@@ -21,13 +21,20 @@ use super::{Engine, ReadError, RemovedPlayer, StateReader, StoreReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
 pub use crate::engine::outbox::writer::{WriterPlan, WriterRefusal};
-use crate::model::archive::{ArchiveJob, BestArchive, ListEntry, MapWeekArchive, ServerArchive, WeekArchive};
+use crate::model::archive::{
+    ArchiveJob, BestArchive, BestPositionsArchive, ListEntry, MapWeekArchive, PlayerKeyRange, ServerArchive,
+    WeekArchive,
+};
 use crate::model::outbox::{OutboxEntry, OutboxKey};
+use crate::model::row::BestPositions;
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
 
 /// Later keys are tasks for the archive's worker: they have no values.
-const LAST_JOB: OutboxKey = OutboxKey::MapTotals(WeekKey(u32::MAX));
+const LAST_JOB: OutboxKey = OutboxKey::WeekTotals(WeekKey(u32::MAX));
+
+/// Players in one job of best positions: some milliseconds.
+const BEST_PLAYERS_MAX: usize = 1_000;
 
 /// Tasks of one pass of the archive.
 const TASKS_MAX: usize = 100;
@@ -126,8 +133,11 @@ impl Engine {
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
             OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
+            OutboxKey::BestPositions { server, after } => {
+                Some(ArchiveJob::BestPositions(Box::new(self.best_positions(source, server, after)?)))
+            }
             OutboxKey::Session(key) => source.session(&key)?.map(|session| ArchiveJob::Session(key, session)),
-            OutboxKey::MapTotals(week) => Some(ArchiveJob::MapTotals { week }),
+            OutboxKey::WeekTotals(week) => Some(ArchiveJob::WeekTotals { week }),
             OutboxKey::TopBoards(_) | OutboxKey::LaterRows => None,
         })
     }
@@ -188,6 +198,23 @@ impl Engine {
         })
     }
 
+    /// The best positions on a server of the players after one, as many as one job may have.
+    fn best_positions(
+        &self,
+        source: &dyn StateReader,
+        server: ServerKey,
+        after: Option<PlayerKey>,
+    ) -> Result<BestPositionsArchive, ReadError> {
+        let found = source.best_after(server, after, BEST_PLAYERS_MAX)?;
+        let through = found.last().filter(|_| found.len() == BEST_PLAYERS_MAX).map(|(player, _)| *player);
+        let best = found.into_iter().map(|(player, kept)| self.best_archive(server, player, &kept));
+        Ok(BestPositionsArchive { server, players: PlayerKeyRange { after, through }, best: best.collect() })
+    }
+
+    fn best_archive(&self, server: ServerKey, player: PlayerKey, kept: &BestPositions) -> BestArchive {
+        BestArchive { player, three: self.shown_best(server, kept), since: kept.since }
+    }
+
     /// The rows of a server's week that changed, and those of present players.
     fn week_job(
         &self,
@@ -238,7 +265,9 @@ impl Engine {
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
         let record = self.server_state(server).map(|server_state| &server_state.record);
-        let counted = record.filter(|record| record.greylist_reason.is_none());
+        // A closed week of a server that was greylisted later has its rows, as before.
+        let counted =
+            record.filter(|record| record.greylist_reason.is_none() || closed && week_rows.board_sizes() != [0; 5]);
         let map_time = record.and_then(|record| record.map_time);
         let is_changed = |map| week_rows.changed.has_map(map) || map_time.is_some_and(|live| live.map == map);
         let maps = maps.into_iter().filter(|(map, _)| after.is_none() && is_changed(*map));
@@ -248,8 +277,7 @@ impl Engine {
         if closed || self.global.meta.reopened_weeks.contains(&week) {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
-                    let three = self.shown_best(server, &kept);
-                    best.push(BestArchive { player: row.player, three, since: kept.since });
+                    best.push(self.best_archive(server, row.player, &kept));
                 }
             }
         }

@@ -87,7 +87,7 @@ impl Engine {
             self.global.enqueue(OutboxKey::Week { week, server });
         }
         if from.0.saturating_add(servers_max) >= self.global.meta.next_server {
-            self.global.enqueue(OutboxKey::MapTotals(week));
+            self.global.enqueue(OutboxKey::WeekTotals(week));
             self.global.enqueue(OutboxKey::TopBoards(week.into()));
         }
     }
@@ -100,9 +100,10 @@ impl Engine {
     /// Begins a resync, or repeats the one in progress.
     pub(super) fn resend_all(&mut self) {
         self.global.require_resync();
+        self.global.meta.resync_state.repairs = true;
         let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         for &week in &weeks {
-            self.global.enqueue(OutboxKey::MapTotals(week));
+            self.global.enqueue(OutboxKey::WeekTotals(week));
         }
     }
 

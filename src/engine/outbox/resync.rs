@@ -8,15 +8,17 @@
 //! Chunks do not go through the outbox: a million players would be two million
 //! records written here only to be deleted again.
 
+use std::mem::Discriminant;
+
 use super::changes::ChangedRows;
 use super::{Engine, ReadError, StoreReader};
 use crate::engine::GlobalState;
-use crate::model::archive::{ArchiveJob, ResyncChunk, ResyncStep};
+use crate::model::archive::{ArchiveJob, KeyRange, ObjectRange, PlayerKeyRange, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
 use crate::model::outbox::ResyncCursor;
 use crate::model::restored::LastKeys;
 use crate::model::server::PlayerRecord;
-use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, SessionDay, WeekKey};
 
 impl GlobalState {
     /// Requests a resync: the outbox has dropped an entry, or there is no archive.
@@ -37,6 +39,11 @@ impl Engine {
     /// The ID of the archive that this state fills; `None`: none so far.
     pub fn archive_id(&self) -> Option<u64> {
         self.global.meta.resync_state.archive_id
+    }
+
+    /// Whether the resync in progress replaces and deletes what differs in the archive.
+    pub fn repairs_archive(&self) -> bool {
+        self.global.meta.resync && self.global.meta.resync_state.repairs
     }
 
     /// Everything pending was in the archive at `at_ms`.
@@ -81,22 +88,71 @@ impl Engine {
         if settings.outbox_full || source.outbox_len() > settings.outbox_entries_max / 2 {
             return Ok(ResyncStep::DrainFirst);
         }
-        let chunk = ResyncChunk { from, next: from, names: vec![], records: vec![], postponed: vec![] };
+        Ok(ResyncStep::Chunk(Box::new(self.read_objects(source, from, steps_max, rows_max)?)))
+    }
+
+    /// The objects at a position, all of one kind: at most `steps_max` of them, and no more once their rows reach
+    /// `rows_max`. Not at the end.
+    pub(in crate::engine) fn read_objects(
+        &self,
+        source: &dyn StoreReader,
+        from: ResyncCursor,
+        steps_max: usize,
+        rows_max: usize,
+    ) -> Result<ResyncChunk, ReadError> {
+        let chunk = ResyncChunk { from, next: from, range: None, names: vec![], records: vec![], postponed: vec![] };
         let mut reader = ChunkReader { engine: self, source, chunk, rows: 0 };
         for step in 0..steps_max {
-            reader.chunk.next = match reader.chunk.next {
+            let at = reader.chunk.next;
+            reader.chunk.next = match at {
                 // Players are read in batches: one by one takes four times as long.
-                ResyncCursor::Player(key) => {
-                    reader.chunk.next = reader.players(key, steps_max - step)?;
-                    break;
-                }
+                ResyncCursor::Player(key) => reader.players(key, steps_max - step)?,
                 at => reader.step(at)?,
             };
-            if reader.chunk.next == ResyncCursor::End || reader.rows >= rows_max {
+            let next = reader.chunk.next;
+            let is_part = matches!(
+                (at, next),
+                (ResyncCursor::Player(_), _)
+                    | (ResyncCursor::BestPositions { after: Some(_), .. }, _)
+                    | (_, ResyncCursor::BestPositions { after: Some(_), .. })
+            );
+            if is_part || next == at || group(next) != group(from) || reader.rows >= rows_max {
                 break;
             }
         }
-        Ok(ResyncStep::Chunk(Box::new(reader.chunk)))
+        reader.chunk.range = self.range_of(from, reader.chunk.next);
+        Ok(reader.chunk)
+    }
+
+    /// What is completely in a chunk between two positions.
+    fn range_of(&self, from: ResyncCursor, next: ResyncCursor) -> Option<ObjectRange> {
+        let last = (group(next) == group(from)).then(|| number(next).saturating_sub(1));
+        let keys = KeyRange { first: number(from), last };
+        Some(match from {
+            ResyncCursor::Game(_) => ObjectRange::Games(keys),
+            ResyncCursor::Map(_) => ObjectRange::Maps(keys),
+            ResyncCursor::Server(_) => ObjectRange::Servers(keys),
+            ResyncCursor::Player(_) => ObjectRange::Players(keys),
+            ResyncCursor::BestPositions { after, .. } => match next {
+                ResyncCursor::BestPositions { server, after: through @ Some(_) } => ObjectRange::BestPositions {
+                    servers: KeyRange { last: Some(server.0), ..keys },
+                    players: PlayerKeyRange { after, through },
+                },
+                _ => ObjectRange::BestPositions { servers: keys, players: PlayerKeyRange { after, through: None } },
+            },
+            ResyncCursor::Sessions { day, .. } => {
+                let days = &self.global.meta.session_days;
+                if !days.contains(&day) {
+                    return None;
+                }
+                // Before its first day the state may have had no sessions, because it was restored. Of a day that came
+                // again, each generation has a part.
+                let is_whole = days.first().is_some_and(|oldest| oldest.day < day.day)
+                    && days.iter().filter(|kept| kept.day == day.day).count() == 1;
+                ObjectRange::Sessions { servers: keys, day, is_whole }
+            }
+            ResyncCursor::RemovedPlayers { .. } | ResyncCursor::Week { .. } | ResyncCursor::End => return None,
+        })
     }
 
     /// A chunk is written, except for `postponed`, which is added to the outbox. Returns
@@ -111,7 +167,7 @@ impl Engine {
         state.next = next;
         if next == ResyncCursor::End {
             meta.resync = state.repeat;
-            (state.next, state.repeat) = (ResyncCursor::START, false);
+            (state.next, state.repeat, state.repairs) = (ResyncCursor::START, false, state.repairs && state.repeat);
             for window in meta.kept_windows().collect::<Vec<_>>() {
                 self.global.enqueue_now(OutboxKey::TopBoards(window));
             }
@@ -127,6 +183,29 @@ impl Engine {
     /// The position of the resync; `None`: none is needed.
     pub fn resync_position(&self) -> Option<ResyncCursor> {
         self.global.meta.resync.then_some(self.global.meta.resync_state.next)
+    }
+}
+
+/// Positions of one group may be in one chunk.
+fn group(at: ResyncCursor) -> (Discriminant<ResyncCursor>, Option<SessionDay>) {
+    let day = match at {
+        ResyncCursor::Sessions { day, .. } => Some(day),
+        _ => None,
+    };
+    (std::mem::discriminant(&at), day)
+}
+
+/// The key at a position.
+fn number(at: ResyncCursor) -> u32 {
+    match at {
+        ResyncCursor::Game(key) => key.0,
+        ResyncCursor::Map(key) => key.0,
+        ResyncCursor::Server(server)
+        | ResyncCursor::Week { server, .. }
+        | ResyncCursor::BestPositions { server, .. }
+        | ResyncCursor::Sessions { server, .. } => server.0,
+        ResyncCursor::Player(key) => key.0,
+        ResyncCursor::RemovedPlayers { .. } | ResyncCursor::End => 0,
     }
 }
 
@@ -175,9 +254,24 @@ impl ChunkReader<'_> {
                         ResyncCursor::Week { week, server: ServerKey(server.0 + 1) }
                     }
                     Some(_) => ResyncCursor::Week { week: WeekKey(week.0 + 1), server: ServerKey(1) },
-                    None => ResyncCursor::SESSIONS,
+                    None => ResyncCursor::BEST_POSITIONS,
                 }
             }
+            ResyncCursor::BestPositions { server, after } if server.0 < meta.next_server => {
+                let best = self.engine.best_positions(self.source, server, after)?;
+                let through = best.players.through;
+                if through.is_some() && at != self.chunk.from {
+                    // A part of a server is a chunk of its own.
+                    return Ok(at);
+                }
+                self.rows += 5 * best.best.len();
+                if after.is_some() || !best.best.is_empty() {
+                    self.chunk.records.push(ArchiveJob::BestPositions(Box::new(best)));
+                }
+                let server = if through.is_some() { server } else { ServerKey(server.0 + 1) };
+                ResyncCursor::BestPositions { server, after: through }
+            }
+            ResyncCursor::BestPositions { .. } => ResyncCursor::SESSIONS,
             ResyncCursor::Sessions { day, server } => match meta.session_days.iter().find(|kept| **kept >= day) {
                 Some(&kept) if kept > day => ResyncCursor::Sessions { day: kept, server: ServerKey(1) },
                 Some(_) if server.0 < meta.next_server => {

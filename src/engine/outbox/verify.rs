@@ -3,16 +3,17 @@
 //! The state and the database cannot be read at one moment, and rows of a running week are archived
 //! up to one interval late. So a difference counts only under two conditions. Nothing of the
 //! server's week was waiting in the outbox when its values were read from the state. Nothing
-//! changed until the rows were read from the database; changes in between are noted. Best positions
-//! belong to a server, not to a week, so both conditions must be true for all closed weeks of the
-//! server.
+//! changed until the rows were read from the database; changes in between are noted.
+//!
+//! All other objects are read as for a resync. They are compared by reading them again after the rows.
 
 use std::collections::BTreeSet;
 
 use super::changes::ChangedRows;
 use super::{Engine, ReadError, StoreReader};
-use crate::model::archive::{ArchiveJob, ExpectedName, ExpectedStep, ExpectedWeek};
-use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey};
+use crate::model::archive::{ArchiveJob, ExpectedObjects, ExpectedStep, ExpectedWeek, ResyncChunk};
+use crate::model::outbox::ResyncCursor;
+use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
 impl Engine {
     /// The values of a week of at most `servers_max` servers from a key on, and none after the
@@ -53,8 +54,7 @@ impl Engine {
                 _ => None,
             };
             rows += values.as_ref().map_or(0, |values| values.rows.len() + values.maps.len());
-            let is_pending =
-                self.related_weeks(week, server).any(|week| source.outbox_contains(OutboxKey::Week { week, server }));
+            let is_pending = source.outbox_contains(OutboxKey::Week { week, server });
             weeks.push(ExpectedWeek { server, url, is_pending, values });
         }
         Ok(ExpectedStep::Weeks { weeks, next: Some(ServerKey(next)).filter(|_| next < end) })
@@ -62,41 +62,55 @@ impl Engine {
 
     /// Which of these weeks have changed since their values were read.
     pub fn changed_weeks(&self, week: WeekKey, servers: &[ServerKey]) -> Vec<ServerKey> {
-        let changes = &self.global.archive_changes;
-        let has_changed = |server| self.related_weeks(week, server).any(|week| changes.has_changed(week, server));
+        let has_changed = |server| self.global.archive_changes.has_changed(week, server);
         let resyncs = self.global.meta.resync || !self.global.is_kept(week.into());
         servers.iter().copied().filter(|server| resyncs || has_changed(*server)).collect()
     }
 
-    /// Names of players as the archive should have them.
-    pub fn expected_names(
+    /// The objects at a position as the archive should have them, or `None` while a resync is in progress.
+    pub fn expected_objects(
         &self,
         source: &dyn StoreReader,
-        players: &[PlayerKey],
-    ) -> Result<Vec<ExpectedName>, ReadError> {
-        let mut names = Vec::with_capacity(players.len());
-        for &player in players {
-            let key = OutboxKey::Player(player);
-            let is_pending = source.outbox_contains(key);
-            let job = self.archive_job(source, key)?.filter(|job| matches!(job, ArchiveJob::Player { .. }));
-            names.push(ExpectedName { player, is_pending, job });
+        from: ResyncCursor,
+        steps_max: usize,
+        rows_max: usize,
+    ) -> Result<Option<ExpectedObjects>, ReadError> {
+        assert!(!self.has_changes(), "commit before verifying");
+        if self.global.meta.resync || !self.global.records_archive_changes() {
+            return Ok(None);
         }
-        Ok(names)
+        let ResyncChunk { range, next, names, records, .. } = self.read_objects(source, from, steps_max, rows_max)?;
+        // Servers come with the players in their lists, which are compared with the other players.
+        let jobs = if records.is_empty() { names } else { records };
+        let is_pending = |job: &ArchiveJob| {
+            let closing = |server| {
+                let writes_best = |week: &WeekKey| self.writes_best_positions(*week, server);
+                let mut weeks = self.global.meta.weeks.iter().map(|state| state.week).filter(writes_best);
+                weeks.any(|week| source.outbox_contains(OutboxKey::Week { week, server }))
+            };
+            let of_week = matches!(job, ArchiveJob::BestPositions(best) if closing(best.server));
+            of_week || source.outbox_contains(job.key())
+        };
+        let objects = jobs.into_iter().map(|job| (is_pending(&job), job)).map(|(is_pending, job)| (job, is_pending));
+        Ok(Some(ExpectedObjects { range, objects: objects.collect(), next }))
+    }
+
+    /// Whether archiving this week writes best positions on the server.
+    fn writes_best_positions(&self, week: WeekKey, server: ServerKey) -> bool {
+        self.is_server_closed(week, server) || self.global.meta.reopened_weeks.contains(&week)
+    }
+
+    pub fn has_server(&self, server: ServerKey) -> bool {
+        self.server_state(server).is_some()
+    }
+
+    pub fn kept_windows(&self) -> Vec<WindowKey> {
+        self.global.meta.kept_windows().collect()
     }
 
     /// Ends a verification.
     pub fn end_verification(&mut self) {
         self.global.archive_changes.end_watch();
         self.verified_week = None;
-    }
-
-    /// The week, and if it has best positions, the other weeks whose archiving writes best
-    /// positions of the server.
-    fn related_weeks(&self, week: WeekKey, server: ServerKey) -> impl Iterator<Item = WeekKey> {
-        let writes_best =
-            move |week| self.is_server_closed(week, server) || self.global.meta.reopened_weeks.contains(&week);
-        let has_best = writes_best(week);
-        let weeks = self.global.meta.weeks.iter().map(|state| state.week);
-        weeks.filter(move |other| *other == week || has_best && writes_best(*other))
     }
 }

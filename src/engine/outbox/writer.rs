@@ -2,7 +2,7 @@
 //! row of the last writer (`model/outbox.rs`, [`ArchiveWriter`]).
 
 use super::Engine;
-use crate::model::outbox::{ArchiveAge, ArchiveStep, ArchiveWriter, ResyncCursor, WriterBeat, WriterRow};
+use crate::model::outbox::{ArchiveAge, ArchiveStep, ArchiveWriter, ResyncState, WriterBeat, WriterRow};
 
 /// How the archive's worker may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +83,7 @@ impl Engine {
         match step {
             ArchiveStep::Claim { id } => {
                 meta.resync = true;
-                meta.resync_state.archive_id = Some(id);
-                (meta.resync_state.next, meta.resync_state.repeat) = (ResyncCursor::START, false);
+                meta.resync_state = ResyncState { archive_id: Some(id), ..ResyncState::default() };
                 meta.archive_writer = None;
                 self.global.archive_complete_ms = None;
                 self.global.pending.archive_complete = true;

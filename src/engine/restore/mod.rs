@@ -26,7 +26,7 @@ use crate::limits::SERVERS_MAX;
 use crate::model::archive::{MapWeekArchive, PlayerWeekArchive};
 use crate::model::calendar::{WEEK_MS, week_label};
 use crate::model::commit::{MapRowKey, Meta, RowKey};
-use crate::model::outbox::{ResyncCursor, ResyncState};
+use crate::model::outbox::ResyncState;
 use crate::model::packed_row::PackedRow;
 use crate::model::restored::{
     ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow,
@@ -123,7 +123,7 @@ impl StateRestore {
             now_ms: facts.published_ms.filter(is_time).unwrap_or(0),
             time_zone: calendar.zone_name().to_owned(),
             archived_orders: Some(settings.order_overrides()),
-            resync_state: ResyncState { archive_id: facts.state_id, next: ResyncCursor::START, repeat: false },
+            resync_state: ResyncState { archive_id: facts.state_id, ..ResyncState::default() },
             ..Meta::default()
         };
         let weeks = weeks::candidates(&facts.weeks, settings.keep_weeks);

@@ -695,6 +695,7 @@ pub enum ResyncTarget {
     Servers,
     Players,
     Weeks,
+    BestPositions,
     Sessions,
     /// Everything is written.
     End,
@@ -709,6 +710,7 @@ impl std::fmt::Display for ResyncProgress {
             ResyncTarget::Servers => "servers",
             ResyncTarget::Players => "players",
             ResyncTarget::Weeks => "weeks",
+            ResyncTarget::BestPositions => "best positions",
             ResyncTarget::Sessions => "sessions",
             ResyncTarget::End => "end",
         })?;

@@ -187,7 +187,8 @@ impl World {
                 ArchiveJob::Player { key, game, name, display }
             }
             OutboxKey::Session(key) => ArchiveJob::Session(key, self.sessions[&key]),
-            OutboxKey::MapTotals(week) => ArchiveJob::MapTotals { week },
+            OutboxKey::WeekTotals(week) => ArchiveJob::WeekTotals { week },
+            OutboxKey::BestPositions { .. } => panic!("{key:?} was not added"),
             OutboxKey::TopBoards(_) | OutboxKey::LaterRows => panic!("{key:?} is a task"),
             OutboxKey::Server(key) => ArchiveJob::Server(Box::new(self.servers[key.0 as usize - 1].clone())),
             OutboxKey::Week { week, server } => {
@@ -470,7 +471,8 @@ impl World {
                     let values = vec![text(start_ms), maybe(points), text(map), text(seen)];
                     put("player_session", [key, values].concat());
                 }
-                ArchiveJob::MapTotals { week } => panic!("week {week}: no totals are queued"),
+                ArchiveJob::WeekTotals { week } => panic!("week {week}: no totals are queued"),
+                ArchiveJob::BestPositions(best) => panic!("server {}: no best positions are queued", best.server),
                 ArchiveJob::PlayerRemoved { key, .. } => panic!("player {key}: no player is removed"),
                 ArchiveJob::Server(it) => {
                     let key = text(it.key);

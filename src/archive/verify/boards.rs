@@ -1,0 +1,122 @@
+//! Compares published boards.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::{ExpectedRows, RowDifference, Verification, compare};
+use crate::archive::connect::Archive;
+use crate::archive::error::ArchiveError;
+use crate::archive::sql::{comma_separated, literal, literals};
+use crate::archive::write::tables::{TOP_BOARD, TOP_BOARD_ROW};
+use crate::archive::write::top_boards::{board_key, content_hash, entry_values, head_values};
+use crate::model::PlayerKey;
+use crate::model::top_board::{TopBoard, TopBoardKey, TopEntry};
+
+impl Archive {
+    /// Compares published boards, at least one. Adds their keys to `keys`.
+    pub async fn verify_top_boards(
+        &mut self,
+        boards: &[TopBoard],
+        keys: &mut BTreeSet<u64>,
+    ) -> Result<Verification, ArchiveError> {
+        let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
+        let mut all = Verification::default();
+        self.begin_reading().await?;
+        for board in boards {
+            let key = board_key(board, &board.window.window);
+            heads.add(literals(|row| head_values(row, board, key, 0)));
+            let previous = self.previous_positions(board).await;
+            let previous = previous.map_err(|fault| fault.classify(&self.target, TOP_BOARD_ROW.name))?;
+            for (entry, position) in board.entries.iter().zip(1..) {
+                rows.add(literals(|row| entry_values(row, key, position, entry, &previous)));
+            }
+        }
+        let of_boards: Vec<u64> = boards.iter().map(|board| board_key(board, &board.window.window)).collect();
+        let condition = format!("board IN ({})", comma_separated(&of_boards));
+        keys.extend(of_boards);
+        let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
+        // The last value is the time of publication.
+        heads
+            .rows
+            .values_mut()
+            .chain(found.values_mut())
+            .filter_map(|values| values.last_mut())
+            .for_each(String::clear);
+        compare(&heads, &found, &mut all);
+        compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, &mut all);
+        self.end_reading().await?;
+        Ok(all)
+    }
+
+    /// Finds published boards of a window that there should not be. `boards`: the keys of all others, of which `last` is
+    /// one.
+    pub async fn verify_surplus_boards(
+        &mut self,
+        boards: &BTreeSet<u64>,
+        last: &TopBoard,
+    ) -> Result<Verification, ArchiveError> {
+        let (window_type, label) = (literal(&last.window_type), literal(&last.window.window));
+        let condition = format!("window_type = {window_type} AND window_label = {label}");
+        let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
+        found.retain(|key, _| key[0].parse().is_ok_and(|board| !boards.contains(&board)));
+        let mut all = Verification::default();
+        compare(&ExpectedRows::new(&TOP_BOARD), &found, &mut all);
+        Ok(all)
+    }
+
+    /// Compares published boards of running windows with what was published last: `published` has a hash of each board.
+    /// Adds their keys to `keys`.
+    pub async fn verify_running_boards(
+        &mut self,
+        boards: &[TopBoard],
+        published: &FxHashMap<TopBoardKey, u64>,
+        keys: &mut BTreeSet<u64>,
+    ) -> Result<Verification, ArchiveError> {
+        let mut all = Verification::default();
+        self.begin_reading().await?;
+        for board in boards {
+            let key = board_key(board, &board.window.window);
+            keys.insert(key);
+            let Some(hash) = published.get(&board.key) else { continue };
+            let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
+            heads.add(literals(|row| head_values(row, board, key, 0)));
+            let condition = format!("board = {key}");
+            let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
+            let select = format!(
+                "SELECT position, player, score, reached_ms FROM top_board_row WHERE board = {key} ORDER BY position"
+            );
+            let entries: Vec<(u32, u32, f64, i64)> = self.all(TOP_BOARD_ROW.name, &select).await?;
+            let size = found.values().next().and_then(|values| values.get(SIZE_AT)?.parse().ok()).unwrap_or_default();
+            let are_in_order = entries.iter().zip(1..).all(|((position, ..), at)| *position == at);
+            let entries: Vec<TopEntry> = entries
+                .into_iter()
+                .map(|(_, player, score, reached_ms)| TopEntry { player: PlayerKey(player), score, reached_ms })
+                .collect();
+            if !are_in_order || content_hash(size, false, &entries) != *hash {
+                all.differences.push(RowDifference {
+                    column: Some("players and positions"),
+                    expected: Some("those that were published last".to_owned()),
+                    ..RowDifference::surplus(TOP_BOARD_ROW.name, vec![("board", key.to_string())])
+                });
+            }
+            // The size is a part of the content; the last value is the time of publication.
+            for values in heads.rows.values_mut().chain(found.values_mut()) {
+                values[SIZE_AT].clear();
+                values.last_mut().into_iter().for_each(String::clear);
+            }
+            compare(&heads, &found, &mut all);
+            let previous = self.previous_positions(board).await;
+            let previous = previous.map_err(|fault| fault.classify(&self.target, TOP_BOARD_ROW.name))?;
+            for (entry, position) in entries.iter().zip(1..) {
+                rows.add(literals(|row| entry_values(row, key, position, entry, &previous)));
+            }
+            compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, &mut all);
+        }
+        self.end_reading().await?;
+        Ok(all)
+    }
+}
+
+/// Where `players` is among the values of `top_board` that are no key.
+const SIZE_AT: usize = 7;

@@ -1,0 +1,87 @@
+//! Compares published boards, and the totals of players in weeks.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{PLAYER_TOTAL, PLAYER_WEEK, ROUNDS_MAX, Verifier, failed};
+use crate::api::{ApiError, Progress};
+use crate::archive::{JobSource, RowDifference};
+use crate::daemon::engine_thread::EngineEnded;
+use crate::model::top_board::{TopBoard, TopBoards};
+use crate::model::{OutboxKey, WindowKey};
+
+/// Pause while boards are read into memory.
+const BUILD_PAUSE: Duration = Duration::from_millis(100);
+
+impl Verifier<'_> {
+    /// Compares the published boards of a window and, of a week, the totals of its players.
+    pub(super) async fn verify_boards(&mut self, window: WindowKey) -> Result<(), ApiError> {
+        let week = window.week();
+        for round in 0..=ROUNDS_MAX {
+            if !self.awaits_publication(window).await? {
+                let (differences, is_closed) = self.compare_boards(window).await?;
+                // They may have been written again meanwhile: those of a running window in each interval.
+                let is_at_rest = (is_closed || round > 0) && !self.awaits_publication(window).await?;
+                if differences.is_empty() || is_at_rest {
+                    for difference in differences {
+                        let player = week.zip(difference.number("player"));
+                        let is_reported = player.is_some_and(|(week, player)| {
+                            difference.table == PLAYER_TOTAL && self.different.contains(&(week, PLAYER_WEEK, player))
+                        });
+                        if !is_reported {
+                            self.report(week, None, difference).await?;
+                        }
+                    }
+                    return Ok(());
+                }
+            }
+            self.wait_for_pass().await?;
+        }
+        self.summary.boards_skipped += 1;
+        Ok(())
+    }
+
+    async fn awaits_publication(&self, window: WindowKey) -> Result<bool, ApiError> {
+        let tasks = self.shared.engine.tasks().await.map_err(|_| EngineEnded)?;
+        Ok(tasks.iter().any(|task| task.key == OutboxKey::TopBoards(window)))
+    }
+
+    /// The differences, and whether the window is closed.
+    async fn compare_boards(&mut self, window: WindowKey) -> Result<(Vec<RowDifference>, bool), ApiError> {
+        let (mut last, mut keys) = (None::<TopBoard>, BTreeSet::new());
+        let mut found = Vec::new();
+        loop {
+            let after = last.as_ref().map(|last| last.key);
+            match self.shared.engine.top_boards(Some(window), after).await.map_err(|_| EngineEnded)? {
+                TopBoards::Building => {
+                    tokio::time::sleep(BUILD_PAUSE).await;
+                    self.lines.progress(Progress::default()).await?;
+                    continue;
+                }
+                TopBoards::Deleted => return Ok((Vec::new(), true)),
+                TopBoards::Next(boards) => {
+                    let Some(board) = boards.last() else { break };
+                    let published = self.shared.archive_worker_status().map(|status| status.published_boards);
+                    let archive = self.connected().await?;
+                    let compared = match board.window.closed {
+                        true => archive.verify_top_boards(&boards, &mut keys).await,
+                        false => {
+                            let published = published.unwrap_or_default();
+                            archive.verify_running_boards(&boards, &published, &mut keys).await
+                        }
+                    };
+                    found.push(compared.map_err(failed)?);
+                    last = Some(board.clone());
+                }
+            }
+        }
+        let Some(last) = last else { return Ok((Vec::new(), true)) };
+        let archive = self.connected().await?;
+        found.push(archive.verify_surplus_boards(&keys, &last).await.map_err(failed)?);
+        if let (Some(week), Some((start_ms, end_ms))) = (window.week(), last.window.start_ms.zip(last.window.end_ms)) {
+            found.push(archive.verify_player_totals(week, start_ms..end_ms).await.map_err(failed)?);
+        }
+        self.summary.rows += found.iter().map(|found| found.row_count()).sum::<u64>();
+        Ok((found.into_iter().flat_map(|found| found.differences).collect(), last.window.closed))
+    }
+}
