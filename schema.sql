@@ -103,6 +103,7 @@ CREATE TABLE IF NOT EXISTS week (
   label    VARCHAR(16)  NOT NULL COMMENT 'ISO label, such as 2026-W47',
   start_ms BIGINT       NOT NULL COMMENT 'First moment of the week, Unix ms',
   end_ms   BIGINT       NOT NULL COMMENT 'First moment after the week, Unix ms',
+  checksum INT UNSIGNED NULL COMMENT 'Checksum of all rows of player_week in a closed week: the XOR of server_week.checksum; NULL: not closed everywhere, or the rows were deleted',
   PRIMARY KEY (week),
   UNIQUE KEY week_label (label)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
@@ -201,6 +202,7 @@ CREATE TABLE IF NOT EXISTS server_week (
   elo_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by elo',
   points_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by points',
   time_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by time',
+  checksum    INT UNSIGNED    NULL COMMENT 'Checksum of the rows of player_week, computed from the state: the statement is in docs/database.md; NULL: not closed, or there are none',
   PRIMARY KEY (week, server),
   KEY server_week_by_rank (week, server_rank),
   KEY server_week_by_server (server, week)
@@ -231,6 +233,8 @@ CREATE TABLE IF NOT EXISTS player_week (
   elo_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in elo was reached, ms after the start of the week; NULL: not ranked',
   points_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in points was reached, ms after the start of the week; NULL: not ranked',
   time_reached_after_ms INT UNSIGNED NULL COMMENT 'When the score in time was reached, ms after the start of the week; NULL: not ranked',
+  clq1_segments   VARBINARY(200)  NULL COMMENT 'The ten best segments, for clqd restore: of each its value and ms after the start of the week, as LEB128; NULL: none',
+  clq2_games      VARBINARY(200)  NULL COMMENT 'The ten best games, likewise; NULL: none',
   clq1_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq1_order) = 4 THEN CAST(CONV(HEX(clq1_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq1 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
   clq2_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(clq2_order) = 4 THEN CAST(CONV(HEX(clq2_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by clq2 in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
   elo_position INT GENERATED ALWAYS AS (CASE WHEN LENGTH(elo_order) = 4 THEN CAST(CONV(HEX(elo_order), 16, 10) AS SIGNED) END) VIRTUAL COMMENT 'Position by elo in a closed week, 1 is best; NULL: not ranked, or the week runs: see clq_position()',
@@ -755,5 +759,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 6, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 7, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -26,6 +26,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, BoardStep, OrderBytes, PlayerKeyRange, PlayerWeekArchive, WeekArchive, step_spacing,
 };
 use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::row::TopTen;
 use clqd::model::{ArchiveJob, GameKey, PlayerKey, Ranking, ServerKey, WeekKey};
 use database::{Database, Server};
 use mysql_async::prelude::Queryable;
@@ -234,6 +235,11 @@ fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
         clq2: score(player),
         places: [(); 5]
             .map(|()| Some(BoardPlace { reached_ms: start_ms + 1_000, order: BoardOrder::SortKey(key(player)) })),
+        ten_best: Some(Box::new([(3, 720), (8, 1)].map(|(parts, unit)| {
+            let mut ten = TopTen::default();
+            (0..parts).for_each(|n| ten.insert(score(player) * unit / parts, start_ms + 90_000_000 * n as i64));
+            ten
+        }))),
     };
     WeekArchive {
         week: WEEK,
@@ -246,6 +252,7 @@ fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
         server_rank: None,
         player_ms: 1_000,
         board_sizes: [PLAYERS; 5],
+        checksum: None,
         span: PlayerKeyRange::ALL,
         is_complete: players.len() as u32 == PLAYERS,
         rows: players.map(row).collect(),
@@ -265,7 +272,8 @@ async fn load_data(
 ) -> anyhow::Result<Duration> {
     let columns = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
                    clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
-                   clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
+                   clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, \
+                   clq1_segments, clq2_games";
     let steps = "week, server, ranking, position, board_order";
     let totals = "player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms";
     let dir = tempfile::tempdir()?;

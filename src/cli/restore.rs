@@ -185,10 +185,6 @@ fn restored_row(dir: &Path, summary: store::BackupSummary, report: RestoreReport
 fn not_restored(report: &RestoreReport) -> Vec<String> {
     let counted = [
         (report.players_online, "players were online: their segments, rounds and the time since the last scan"),
-        (
-            report.rows_with_sums,
-            "rows of players: single segments and games of clq1 and clq2, only their sums are known",
-        ),
         (report.ratings_estimated, "ratings in games and tags: estimated by the ratings on their servers"),
         (report.servers_greylisted, "greylisted servers: their rows of weeks that are not closed"),
         (report.weeks_left, "older weeks: they stay in MySQL"),

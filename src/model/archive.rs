@@ -1,9 +1,11 @@
 //! The data that is written to the archive: the absolute values of outbox entries
 //! (docs/rules.md section 12).
 
-use arrayvec::ArrayVec;
+use std::fmt::Write as _;
 
-use super::row::Ranking;
+use arrayvec::{ArrayString, ArrayVec};
+
+use super::row::{Ranking, TopTen};
 use super::server::SeriesRecord;
 use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
@@ -303,6 +305,8 @@ pub struct WeekArchive {
     pub player_ms: u64,
     /// Players on each board, in the order of `Ranking::ALL`.
     pub board_sizes: [u32; 5],
+    /// Of all rows, once the week is closed: see [`WeekChecksum`]. `None`: it is not, or has no rows.
+    pub checksum: Option<u32>,
     /// The range of players that `rows` was taken from.
     pub span: PlayerKeyRange,
     /// `rows` and `maps` are all that the week has in this range. Otherwise they are those that
@@ -366,6 +370,40 @@ pub struct PlayerWeekArchive {
     pub clq2: u64,
     /// Where the player is on each board, in the order of `Ranking::ALL`; `None`: not ranked.
     pub places: [Option<BoardPlace>; 5],
+    /// The ten best segments and games, of which `clq1` and `clq2` are the sums; `None`: not read.
+    pub ten_best: Option<Box<[TopTen; 2]>>,
+}
+
+/// The checksum of rows in a closed week: the XOR of the CRC-32 of each row. Anybody can compute it from the rows in
+/// the archive, with the same text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WeekChecksum(pub u32);
+
+impl WeekChecksum {
+    /// Adds a row. `positions`: in the order of `Ranking::ALL`.
+    pub fn add(&mut self, week: WeekKey, server: ServerKey, row: &PlayerWeekArchive, positions: [Option<u32>; 5]) {
+        let mut text = ArrayString::<TEXT_BYTES_MAX>::new();
+        let PlayerWeekArchive {
+            player, measured_ms, starts, time_ms, time_est_ms, points, elo_rounds, clq1, clq2, ..
+        } = row;
+        let [points_est, elo] = [row.points_est, row.elo].map(thousandths);
+        let [a, b, c, d, e] = positions.map(|position| position.unwrap_or(0));
+        // The text cannot be too long: 17 numbers of at most 20 characters.
+        _ = write!(
+            text,
+            "{week},{server},{player},{measured_ms},{starts},{time_ms},{time_est_ms},{points},{points_est},{elo},\
+             {elo_rounds},{clq1},{clq2},{a},{b},{c},{d},{e}"
+        );
+        self.0 ^= crc32fast::hash(text.as_bytes());
+    }
+}
+
+/// Most bytes of the text of a row.
+const TEXT_BYTES_MAX: usize = 18 * 21;
+
+/// In whole thousandths, as `FLOOR(x * 1000 + 0.5)` is in SQL. Saturates.
+fn thousandths(value: f64) -> i64 {
+    (value * 1_000.0 + 0.5).floor() as i64
 }
 
 /// Where a player is on a board.

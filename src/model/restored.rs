@@ -120,8 +120,6 @@ pub struct RestoreReport {
     pub map_rows: u64,
     /// Players on servers with best positions.
     pub best_players: u64,
-    /// Rows of players with more than one best segment or game: only the sum of these is known.
-    pub rows_with_sums: u64,
     /// Number of ratings in a game or tag that are estimated: the mean of the player's ratings on
     /// its servers.
     pub ratings_estimated: u64,

@@ -75,6 +75,51 @@ impl TopTen {
         self.0.iter().map(|&(_, at_ms)| at_ms).max()
     }
 
+    /// The values and their times, ms after `start_ms`, each as LEB128.
+    pub fn to_bytes(&self, start_ms: i64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 * self.0.len());
+        for &(value, at_ms) in &self.0 {
+            for mut number in [value, at_ms.saturating_sub(start_ms).max(0).unsigned_abs()] {
+                while number >= 0x80 {
+                    bytes.push((number & 0x7f) as u8 | 0x80);
+                    number >>= 7;
+                }
+                bytes.push(number as u8);
+            }
+        }
+        bytes
+    }
+
+    /// `None`: the bytes are not those of [`TopTen::to_bytes`].
+    pub fn from_bytes(bytes: &[u8], start_ms: i64) -> Option<TopTen> {
+        let mut numbers = Vec::with_capacity(2 * BEST_MAX);
+        let (mut number, mut shift) = (0_u64, 0);
+        for &byte in bytes {
+            let bits = u64::from(byte & 0x7f);
+            if shift > 63 || bits << shift >> shift != bits {
+                return None;
+            }
+            number |= bits << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                numbers.push(std::mem::take(&mut number));
+                shift = 0;
+            }
+        }
+        if shift > 0 || numbers.len() % 2 > 0 || numbers.len() > 2 * BEST_MAX {
+            return None;
+        }
+        let mut ten = TopTen::default();
+        for pair in numbers.chunks_exact(2) {
+            ten.insert(pair[0], start_ms.checked_add(i64::try_from(pair[1]).ok()?)?);
+        }
+        (ten.0.len() == numbers.len() / 2).then_some(ten)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Highest first.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.iter().map(|&(value, _)| value)
@@ -400,6 +445,25 @@ mod tests {
         assert_eq!(top.at_ms(), Some(112), "equal to the least changes nothing");
         assert_eq!(top.values().collect::<Vec<_>>(), [12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
         assert_eq!(top.sum(), 75);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn ten_best_are_read_from_their_bytes(
+            values in proptest::collection::vec((1_u64.., 0_i64..1 << 40), 0..12),
+            start_ms in -(1_i64 << 40)..1 << 40,
+            noise in proptest::collection::vec(proptest::num::u8::ANY, 0..30),
+        ) {
+            let mut ten = TopTen::default();
+            values.iter().for_each(|&(value, after_ms)| ten.insert(value >> (value % 64), start_ms + after_ms));
+            let bytes = ten.to_bytes(start_ms);
+            proptest::prop_assert!(bytes.len() <= 200);
+            proptest::prop_assert_eq!(TopTen::from_bytes(&bytes, start_ms), Some(ten));
+            // What somebody wrote by hand is read or refused.
+            if let Some(ten) = TopTen::from_bytes(&noise, start_ms) {
+                proptest::prop_assert_eq!(TopTen::from_bytes(&ten.to_bytes(start_ms), start_ms), Some(ten));
+            }
+        }
     }
 
     /// For any distribution over servers, the ten best, and the time when their sum last

@@ -310,6 +310,7 @@ fn week(server: u32, rows: Vec<PlayerWeekArchive>) -> WeekArchive {
         server_rank: None,
         player_ms: 0,
         board_sizes: [0; 5],
+        checksum: None,
         span: PlayerKeyRange::ALL,
         is_complete: true,
         rows,
@@ -332,6 +333,7 @@ fn row(player: u32, position: u32) -> PlayerWeekArchive {
         elo_rounds: 1,
         clq1: 7_200_000,
         clq2: 8,
+        ten_best: None,
         places: [(); 5]
             .map(|()| Some(BoardPlace { reached_ms: 1_763_337_600_000, order: BoardOrder::Position(position) })),
     }

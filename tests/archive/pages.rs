@@ -74,6 +74,7 @@ fn week(week: u32, server: u32) -> WeekArchive {
             elo_rounds: 3,
             clq1: 7_200_000 - u64::from(position(player)),
             clq2: 10,
+            ten_best: None,
             places: [(); 5].map(|()| Some(BoardPlace { reached_ms: start_ms + 5_000, order: order.clone() })),
         }
     };
@@ -98,6 +99,7 @@ fn week(week: u32, server: u32) -> WeekArchive {
         server_rank: closed.then_some(server),
         player_ms: 1_000_000,
         board_sizes: [players; 5],
+        checksum: None,
         span: PlayerKeyRange::ALL,
         is_complete: true,
         rows: (1..=players).map(row).collect(),

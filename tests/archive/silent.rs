@@ -7,12 +7,12 @@ use std::time::Duration;
 use crate::database::Database;
 use crate::scans;
 use crate::state_source::{StateSource, open};
-use clqd::archive::{ArchiveSettings, FaultKind, OnOlderDatabase};
+use clqd::archive::{Archive, ArchiveSettings, FaultKind, OnOlderDatabase};
 use clqd::engine::Event;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
 use clqd::model::outbox::ArchiveStep;
 use clqd::model::view::board::PlayerSelector;
-use clqd::model::{ServerUrl, WindowKey};
+use clqd::model::{ArchiveJob, PlayerKey, ServerUrl, WindowKey};
 use clqd::state::State;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
@@ -156,6 +156,73 @@ async fn boards_of_closed_week_are_published_despite_kills() {
     state.commit().unwrap();
     state = archived(state, &database, 4).await;
     assert_boards(&mut state, &database, "after a player was forgotten").await;
+}
+
+/// Runs the documented statement for all closed weeks: the servers whose rows are not those that were closed.
+async fn changed_servers(database: &Database) -> Vec<Vec<String>> {
+    let page = std::fs::read_to_string("docs/database.md").unwrap();
+    let section = page.split("## Checksums of closed weeks").nth(1).unwrap();
+    let statement = section.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let mut changed = Vec::new();
+    for week in database.rows("SELECT label FROM week").await {
+        let statement = statement.replace("2026-W46", &week[0]);
+        changed.extend(database.rows(statement.trim_end().trim_end_matches(';')).await);
+    }
+    changed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checksums_show_whether_a_closed_week_was_changed() {
+    let (database, dir) = (Database::new().await, tempfile::tempdir().unwrap());
+    database.migrate().await;
+    let mut state = new_state(dir.path());
+    play(&mut state, 0);
+    state = archived(state, &database, 1).await;
+    let sums = "SELECT w.week, w.checksum, BIT_XOR(s.checksum), COUNT(s.checksum) FROM week w JOIN server_week s ON \
+                s.week = w.week GROUP BY w.week ORDER BY w.week";
+    assert_eq!(database.rows(sums).await[0][1], "NULL", "the week runs");
+    close(&mut state, 0);
+    play(&mut state, 1);
+    state = archived(state, &database, 2).await;
+    let closed = database.rows(sums).await;
+    assert_eq!((closed.len(), &closed[0][1], &*closed[0][3], &*closed[1][1]), (2, &closed[0][2], "3", "NULL"));
+    assert_eq!(changed_servers(&database).await, Vec::<Vec<String>>::new());
+
+    // Every number of a row counts, also positions.
+    let row = "(week, server, player) = (SELECT * FROM (SELECT MIN(week), 1, MIN(player) FROM player_week WHERE server = 1) AS it)";
+    for column in ["starts", "points", "points_est", "elo", "elo_rounds", "clq1", "clq2"] {
+        database.run(&format!("UPDATE player_week SET {column} = {column} + 1 WHERE {row}")).await;
+        let changed = changed_servers(&database).await;
+        assert_eq!((changed.len(), &*changed[0][0]), (1, "1"), "{column}");
+        database.run(&format!("UPDATE player_week SET {column} = {column} - 1 WHERE {row}")).await;
+    }
+    database.run(&format!("UPDATE player_week SET elo_order = X'00000063' WHERE {row}")).await;
+    assert_eq!(changed_servers(&database).await.len(), 1);
+    database.run("DELETE FROM player_week WHERE server = 2 AND week = (SELECT MIN(week) FROM week)").await;
+    assert_eq!(changed_servers(&database).await.len(), 2);
+    state.engine.apply_archive_step(ArchiveStep::Resync { adopts: false });
+    state = archived(state, &database, 3).await;
+    assert_eq!(database.rows(sums).await[0], closed[0]);
+    assert_eq!(changed_servers(&database).await, Vec::<Vec<String>>::new());
+
+    // A correction of a week that the state has, and one of a week that it has no more.
+    let State { engine, store } = &mut state;
+    let name = PlayerSelector::Name("baseq3 3".to_owned());
+    engine.forget_player(store, "baseq3", &name, MONDAY_MS + WEEK_MS + 100 * MINUTE_MS).unwrap();
+    state.commit().unwrap();
+    drop(archived(state, &database, 4).await);
+    let corrected = database.rows(sums).await;
+    assert!(corrected[0][1] == corrected[0][2] && corrected[0] != closed[0]);
+    assert_eq!(changed_servers(&database).await, Vec::<Vec<String>>::new());
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    let [one, into] = ["baseq3 4", "baseq3 5"].map(|name| format!("SELECT player FROM player WHERE name = '{name}'"));
+    let key = async |select: &str| PlayerKey(database.value(select).await.parse().unwrap());
+    let (one, into) = (key(&one).await, key(&into).await);
+    database.run(&format!("DELETE FROM player_week WHERE player = {into} AND server = 1")).await;
+    archive.write(&[ArchiveJob::PlayerRemoved { key: one, into: Some(into) }]).await.unwrap();
+    let merged = database.rows(sums).await;
+    assert!(merged[0][1] == merged[0][2] && merged[0] != corrected[0]);
+    assert_eq!(changed_servers(&database).await, Vec::<Vec<String>>::new());
 }
 
 /// Tables, each with its columns that are not generated.

@@ -52,6 +52,7 @@ impl Source {
             elo_rounds: 1,
             clq1: 7_200_000,
             clq2: 8,
+            ten_best: None,
             places: [(); 5]
                 .map(|()| Some(BoardPlace { reached_ms: 1_763_337_600_000, order: BoardOrder::Position(player) })),
         };
@@ -66,6 +67,7 @@ impl Source {
             server_rank: None,
             player_ms: 0,
             board_sizes: [ROWS; 5],
+            checksum: None,
             span: PlayerKeyRange {
                 after: Some(PlayerKey(after)).filter(|_| after > 0),
                 through: Some(PlayerKey(last)).filter(|_| last < ROWS),

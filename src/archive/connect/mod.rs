@@ -69,7 +69,7 @@ pub(in crate::archive) enum NameCheck {
     Refuse,
     /// It is deleted: somebody has changed an archive that belongs to this state.
     Delete,
-    /// Names are not compared, which is faster. A resync compares their number.
+    /// Names are not compared, which is faster: a resync fills the archive, and nobody else has changed it.
     Skip,
 }
 

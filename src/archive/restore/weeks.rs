@@ -6,6 +6,7 @@ use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::model::archive::{BoardOrder, BoardPlace, MapWeekArchive, OrderBytes, PlayerWeekArchive};
 use crate::model::restored::{ArchivedBest, ArchivedResult, ArchivedServerWeek, ArchivedWeek};
+use crate::model::row::TopTen;
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
 
 /// More than the best positions of one player on one server.
@@ -37,7 +38,7 @@ impl Archive {
     ) -> Result<Page<(ServerKey, PlayerWeekArchive)>, ArchiveError> {
         const COLUMNS: &str = "measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2, \
             clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, clq2_reached_after_ms, \
-            elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms";
+            elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, clq1_segments, clq2_games";
         let query =
             Query { table: "player_week", keys: &["server", "player"], columns: COLUMNS, week: Some(week.week) };
         let start_ms = week.start_ms;
@@ -131,6 +132,7 @@ fn player_week_of(player: PlayerKey, start_ms: i64, it: &mut Fields) -> Result<P
         clq1: it.get()?,
         clq2: it.get()?,
         places: [const { None }; 5],
+        ten_best: None,
     };
     let mut orders = [const { None }; 5];
     for order in &mut orders {
@@ -141,6 +143,16 @@ fn player_week_of(player: PlayerKey, start_ms: i64, it: &mut Fields) -> Result<P
         // The order is determined by the values.
         let bytes: OrderBytes = order.into_iter().flatten().take(26).collect();
         *place = Some(BoardPlace { reached_ms: start_ms + i64::from(after_ms), order: BoardOrder::SortKey(bytes) });
+    }
+    let mut ten_best = [const { None }; 2];
+    for ten in &mut ten_best {
+        if let Some(bytes) = it.opt::<Vec<u8>>()? {
+            let best = TopTen::from_bytes(&bytes, start_ms);
+            *ten = Some(best.ok_or_else(|| it.bad("has a value that does not fit"))?);
+        }
+    }
+    if ten_best != [None, None] {
+        row.ten_best = Some(Box::new(ten_best.map(Option::unwrap_or_default)));
     }
     Ok(row)
 }

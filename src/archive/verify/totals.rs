@@ -6,7 +6,8 @@ use super::{A_ROW, ExpectedRows, IN_LIST_MAX, RowDifference, Verification, compa
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::sql::{Table, literals};
-use crate::archive::write::tables::{PLAYER_TOTAL, WEEK};
+use crate::archive::write::checksums::of_week;
+use crate::archive::write::tables::PLAYER_TOTAL;
 use crate::model::WeekKey;
 use crate::model::archive::ArchiveBounds;
 use crate::model::calendar::week_label;
@@ -27,6 +28,10 @@ const DATED: [(&str, &str); 9] = [
     ("player_session", "end_ms"),
 ];
 
+/// The checksum is written after the rest of the row.
+const WEEK_WITH_CHECKSUM: Table =
+    Table { name: "week", columns: &["week", "label", "start_ms", "end_ms", "checksum"], key_columns: 1 };
+
 impl Archive {
     /// Compares the totals of players in a week with the rows in the database that they are sums of, and the row of
     /// the week. Both change in the same transaction.
@@ -36,10 +41,15 @@ impl Archive {
         span: Range<i64>,
     ) -> Result<Verification, ArchiveError> {
         let mut all = Verification::default();
-        let mut expected = ExpectedRows::new(&WEEK);
-        expected.add(literals(|row| _ = row.uint(week.0).text(&week_label(week)).int(span.start).int(span.end)));
+        let mut expected = ExpectedRows::new(&WEEK_WITH_CHECKSUM);
         self.begin_reading().await?;
-        let found = self.read_rows(&WEEK, &format!("week = {week}")).await?;
+        // Those of servers are compared with the state.
+        let checksum: Option<Option<u64>> = self.first("server_week", &of_week(week)).await?;
+        let checksum = checksum.flatten().and_then(|checksum| u32::try_from(checksum).ok());
+        expected.add(literals(|row| {
+            row.uint(week.0).text(&week_label(week)).int(span.start).int(span.end).opt_uint(checksum);
+        }));
+        let found = self.read_rows(&WEEK_WITH_CHECKSUM, &format!("week = {week}")).await?;
         let has_rows =
             self.first::<u8>("player_week", &format!("SELECT 1 FROM player_week WHERE week = {week} LIMIT 1")).await?;
         if has_rows.is_some() || !found.is_empty() {

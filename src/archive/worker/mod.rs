@@ -293,7 +293,7 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<(), PassError> {
         for task in self.source.tasks().await? {
             let outcome = match task.key {
-                OutboxKey::TopBoards(window) => self.publish_window(archive, window, rejected).await,
+                OutboxKey::TopBoards(window) => self.finish_window(archive, window, rejected).await,
                 OutboxKey::LaterRows => self.delete_later_rows(archive).await,
                 key => unreachable!("{key:?} is no task"),
             };

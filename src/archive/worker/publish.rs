@@ -67,8 +67,21 @@ impl<S: JobSource> Worker<S> {
         Ok(())
     }
 
+    /// Publishes the boards of a window, and the checksum of a week.
+    pub(super) async fn finish_window(
+        &mut self,
+        archive: &mut Archive,
+        window: WindowKey,
+        rejected: &mut BTreeMap<OutboxKey, String>,
+    ) -> Result<TaskOutcome, PassError> {
+        if let Some(week) = window.week() {
+            archive.write_week_checksum(week).await?;
+        }
+        self.publish_window(archive, window, rejected).await
+    }
+
     /// Writes all boards of a window, and deletes its other boards.
-    pub(super) async fn publish_window(
+    async fn publish_window(
         &mut self,
         archive: &mut Archive,
         window: WindowKey,

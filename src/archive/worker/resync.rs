@@ -64,7 +64,11 @@ impl<S: JobSource> Worker<S> {
             };
             // The next chunk is read while the database writes this one. Nothing of the
             // outbox may be written between reading that chunk and writing its names.
-            archive.name_check = if new_id.is_some() { NameCheck::Refuse } else { NameCheck::Skip };
+            archive.name_check = match (new_id.is_some(), repairs) {
+                (true, _) => NameCheck::Refuse,
+                (false, true) => NameCheck::Delete,
+                (false, false) => NameCheck::Skip,
+            };
             let (written, following) =
                 tokio::join!(write_each(archive, &jobs), self.source.next_resync_chunk(Some(next)));
             let mut written = written?;

@@ -39,6 +39,8 @@ impl<S: JobSource> Worker<S> {
             let newest = newest.min(bounds.now_week);
             let oldest_kept = newest.0.saturating_sub(settings.keep_weeks).min(oldest.0);
             old.extend(WEEK_TABLES.map(|table| (table, format!("week < {oldest_kept}"))));
+            let forget = format!("UPDATE week SET checksum = NULL WHERE week < {oldest_kept} AND checksum IS NOT NULL");
+            archive.run_fenced("week", &forget).await?;
         }
         if settings.keep_online_days > 0 {
             old.push(("online_total", format!("at_ms < {}", before_ms(settings.keep_online_days))));

@@ -9,6 +9,7 @@
 
 mod batch;
 mod board_steps;
+pub(super) mod checksums;
 mod map_totals;
 mod names;
 pub(super) mod objects;

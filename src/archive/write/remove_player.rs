@@ -21,6 +21,9 @@ impl Archive {
     ) -> Result<u64, TransactionError> {
         self.doing = "player";
         let mut rows = 0;
+        let select =
+            format!("SELECT DISTINCT week, server FROM player_week WHERE player = {player} ORDER BY week, server");
+        let weeks: Vec<(u32, u32)> = self.rows(&select).await.doing("player_week")?;
         let listed = match into {
             Some(into) => {
                 rows += self.merge_best_positions(player, into).await?;
@@ -38,6 +41,7 @@ impl Archive {
         {
             self.execute(&format!("DELETE FROM {table} WHERE player = {player}")).await.doing(table)?;
         }
+        self.rewrite_checksums(&weeks).await?;
         let listed = format!("UPDATE online_player SET {listed} WHERE player = {player}");
         self.execute(&listed).await.doing("online_player")?;
         self.execute(&format!("DELETE FROM player WHERE player = {player}")).await.doing("player")?;

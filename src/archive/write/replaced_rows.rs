@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::tables::{PLAYER_WEEK, SERVER_WEEK};
 use super::weeks::{by_span, player_range_condition};
 use super::{OperationContext, PLAYERS_MAX, TransactionError};
-use crate::archive::connect::Archive;
+use crate::archive::connect::{Archive, NameCheck};
 use crate::archive::sql::in_group;
 use crate::model::archive::WeekArchive;
 
@@ -76,8 +76,8 @@ impl Archive {
         Ok(rows)
     }
 
-    /// The jobs with all rows of a server whose week may have other rows in the archive. A week
-    /// without a row in `server_week` has none in other tables.
+    /// The jobs with all rows of a server whose week may have other rows in the archive. While a resync fills the
+    /// archive, a week without a row in `server_week` has none in other tables.
     async fn completely_replaced<'j>(
         &mut self,
         week: u32,
@@ -85,7 +85,7 @@ impl Archive {
     ) -> Result<BTreeMap<u32, &'j WeekArchive>, TransactionError> {
         let mut complete: BTreeMap<u32, &WeekArchive> =
             jobs.iter().filter(|(_, job)| job.is_complete).map(|(&server, job)| (server, *job)).collect();
-        if complete.is_empty() {
+        if complete.is_empty() || self.name_check != NameCheck::Skip {
             return Ok(complete);
         }
         self.doing = SERVER_WEEK.name;

@@ -75,6 +75,7 @@ pub(in crate::archive) const SERVER_WEEK: Table = Table {
         "elo_players",
         "points_players",
         "time_players",
+        "checksum",
     ],
     key_columns: 2,
 };
@@ -104,6 +105,8 @@ pub(in crate::archive) const PLAYER_WEEK: Table = Table {
         "elo_reached_after_ms",
         "points_reached_after_ms",
         "time_reached_after_ms",
+        "clq1_segments",
+        "clq2_games",
     ],
     key_columns: 3,
 };

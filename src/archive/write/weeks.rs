@@ -61,6 +61,11 @@ impl Archive {
         }
 
         for (&week, servers) in &by_week {
+            if servers.values().any(|job| !job.closed) {
+                // A week that is reopened.
+                let update = format!("UPDATE week SET checksum = NULL WHERE week = {week} AND checksum IS NOT NULL");
+                self.execute(update).await.doing(WEEK.name)?;
+            }
             rows += self.write_board_steps(week, servers).await?;
             let players_of =
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
@@ -148,6 +153,7 @@ pub(in crate::archive) fn server_week_values(row: &mut Values<'_>, job: &WeekArc
     for size in job.board_sizes {
         row.uint(size);
     }
+    row.opt_uint(job.checksum);
 }
 
 /// The values of a row of `player_week`.
@@ -161,6 +167,10 @@ pub(in crate::archive) fn player_week_values(row: &mut Values<'_>, job: &WeekArc
     }
     for place in &it.places {
         row.opt_uint(place.as_ref().map(|place| after_ms(place.reached_ms, job.week_start_ms)));
+    }
+    for at in 0..2 {
+        let ten = it.ten_best.as_ref().map(|ten_best| &ten_best[at]).filter(|ten| !ten.is_empty());
+        row.opt_bytes(ten.map(|ten| ten.to_bytes(job.week_start_ms)).as_deref());
     }
 }
 

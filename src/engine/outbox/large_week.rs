@@ -128,7 +128,7 @@ impl Engine {
                     RowSelection::Changed => self.global.archive_changes.begin_job(week, server),
                     RowSelection::All => ChangedRows::All,
                 };
-                let rows = WeekRows::new(self.server_orders(server), closed, changed);
+                let rows = WeekRows::new((week, server), self.server_orders(server), closed, changed);
                 LargeWeek { week, server, copy_id, rows, is_read: false, is_complete: false, first_chunk_sent: false }
             }
         };

@@ -236,7 +236,8 @@ impl Engine {
         if !is_last {
             return Ok(Some(ArchiveJob::LargeWeek { week, server }));
         }
-        let mut week_rows = WeekRows::new(self.server_orders(server), self.is_server_closed(week, server), changed);
+        let mut week_rows =
+            WeekRows::new((week, server), self.server_orders(server), self.is_server_closed(week, server), changed);
         week_rows.changed.add_players(self.live_players(week, server));
         week_rows.push_rows(&rows);
         while !week_rows.assign_positions(usize::MAX) {}
@@ -292,6 +293,7 @@ impl Engine {
             server_rank: if closed { source.rank(week, server)? } else { None },
             player_ms,
             board_sizes: week_rows.board_sizes(),
+            checksum: week_rows.checksum(),
             span,
             is_complete: week_rows.changed.is_all(),
             rows,

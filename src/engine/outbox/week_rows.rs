@@ -9,12 +9,14 @@ use crate::board::order::Orders;
 use crate::board::{Score, scores};
 use crate::engine::boards::positions::{PositionBuilder, ROWS_PER_CHUNK};
 use crate::engine::chunked_vec::ChunkedVec;
-use crate::model::PlayerKey;
-use crate::model::archive::{BoardOrder, BoardPlace, BoardStep, PlayerKeyRange, PlayerWeekArchive};
-use crate::model::row::{PlayerRow, Ranking};
+use crate::model::archive::{BoardOrder, BoardPlace, BoardStep, PlayerKeyRange, PlayerWeekArchive, WeekChecksum};
+use crate::model::row::{PlayerRow, Ranking, TopTen};
+use crate::model::{PlayerKey, ServerKey, WeekKey};
 
 #[derive(Debug)]
 pub(super) struct WeekRows {
+    week: WeekKey,
+    server: ServerKey,
     /// The week is closed on the server: its rows have positions, and there are no steps.
     pub closed: bool,
     /// The rows that are returned.
@@ -22,18 +24,34 @@ pub(super) struct WeekRows {
     orders: Orders,
     rows: ChunkedVec<ArchiveRow, ROWS_PER_CHUNK>,
     positions: PositionBuilder<5>,
+    /// Of a closed week, and the rows that it has.
+    checksum: (WeekChecksum, usize),
 }
 
 impl WeekRows {
-    pub fn new(orders: Orders, closed: bool, changed: ChangedRows) -> WeekRows {
+    pub fn new((week, server): (WeekKey, ServerKey), orders: Orders, closed: bool, changed: ChangedRows) -> WeekRows {
         let positions = PositionBuilder::new(orders, Ranking::ALL);
-        WeekRows { closed, changed, orders, rows: ChunkedVec::default(), positions }
+        WeekRows {
+            week,
+            server,
+            closed,
+            changed,
+            orders,
+            rows: ChunkedVec::default(),
+            positions,
+            checksum: (WeekChecksum::default(), 0),
+        }
     }
 
     /// Adds the next rows, in order of player key.
     pub fn push_rows(&mut self, rows: &[(PlayerKey, PlayerRow)]) {
         self.positions.push_rows(rows);
-        rows.iter().for_each(|(player, row)| self.rows.push(ArchiveRow::new(*player, row)));
+        for (player, row) in rows {
+            // Only changed rows are returned.
+            let ten_best = (self.changed.has_player(*player))
+                .then(|| Box::new([row.clq1_segments.clone(), row.clq2_games.clone()]));
+            self.rows.push(ArchiveRow::new(*player, row, ten_best));
+        }
     }
 
     pub fn last_read(&self) -> Option<PlayerKey> {
@@ -44,7 +62,22 @@ impl WeekRows {
     /// assigned.
     pub fn assign_positions(&mut self, most: usize) -> bool {
         self.positions.assign(most);
-        self.positions.is_complete()
+        if !self.positions.is_complete() || !self.closed {
+            return self.positions.is_complete();
+        }
+        let (mut checksum, from) = self.checksum;
+        let until = from.saturating_add(most).min(self.rows.len());
+        for at in from..until {
+            let row = self.rows[at].to_archive([const { None }; 5]);
+            checksum.add(self.week, self.server, &row, self.positions.get(at));
+        }
+        self.checksum = (checksum, until);
+        until == self.rows.len()
+    }
+
+    /// Of a closed week with rows.
+    pub fn checksum(&self) -> Option<u32> {
+        (self.closed && !self.rows.is_empty()).then_some(self.checksum.0.0)
     }
 
     /// Players on each board.
@@ -98,7 +131,7 @@ impl WeekRows {
 }
 
 /// The archived values of a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct ArchiveRow {
     player: PlayerKey,
     starts: u32,
@@ -113,10 +146,11 @@ struct ArchiveRow {
     elo_rounds: u32,
     /// In the order of `Ranking::ALL`; `None`: absent from the board.
     scores: [Option<(Score, i64)>; 5],
+    ten_best: Option<Box<[TopTen; 2]>>,
 }
 
 impl ArchiveRow {
-    fn new(player: PlayerKey, row: &PlayerRow) -> ArchiveRow {
+    fn new(player: PlayerKey, row: &PlayerRow, ten_best: Option<Box<[TopTen; 2]>>) -> ArchiveRow {
         ArchiveRow {
             player,
             starts: row.starts,
@@ -130,6 +164,7 @@ impl ArchiveRow {
             clq2: row.clq2(),
             elo_rounds: row.elo_rounds,
             scores: scores(row),
+            ten_best,
         }
     }
 
@@ -137,7 +172,7 @@ impl ArchiveRow {
         self.scores[ranking as usize]
     }
 
-    fn to_archive(self, places: [Option<BoardPlace>; 5]) -> PlayerWeekArchive {
+    fn to_archive(&self, places: [Option<BoardPlace>; 5]) -> PlayerWeekArchive {
         PlayerWeekArchive {
             player: self.player,
             measured_ms: self.measured_ms,
@@ -151,6 +186,7 @@ impl ArchiveRow {
             clq1: self.clq1,
             clq2: self.clq2,
             places,
+            ten_best: self.ten_best.clone(),
         }
     }
 }

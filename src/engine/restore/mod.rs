@@ -268,9 +268,6 @@ impl StateRestore {
             return Err(reject("the server is not in table server"));
         }
         let row = player_row::restore(archived).map_err(|why| reject(&why))?;
-        let has_sum = |n: usize| n > 1;
-        let sums = [row.clq1_segments.values().count(), row.clq2_games.values().count()];
-        self.report.rows_with_sums += u64::from(sums.into_iter().any(has_sum));
         self.report.player_rows += 1;
         self.meta.now_ms = self.meta.now_ms.max(row.time_at_ms).max(row.points_at_ms).max(row.elo_at_ms);
         self.ratings.push(player, server, &row);

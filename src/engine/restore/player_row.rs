@@ -1,16 +1,7 @@
 //! The row of a player from its archived values.
-//!
-//! The archive has the sums of the ten best segments and games, not each of them. A sum is divided
-//! evenly, so the row has the same score. A later segment or game adds at most what it would have
-//! added to the real values, because equal parts give the smallest sum of the ten best of all
-//! divisions.
 
-use crate::limits::BEST_MAX;
 use crate::model::archive::PlayerWeekArchive;
-use crate::model::row::{PlayerRow, Ranking, TopTen};
-
-/// Length of a segment, ms (docs/rules.md section 5).
-const SEGMENT_MS: u64 = 720_000;
+use crate::model::row::{PlayerRow, Ranking};
 
 /// Error: why the values do not fit.
 pub(super) fn restore(archived: &PlayerWeekArchive) -> Result<PlayerRow, String> {
@@ -37,28 +28,17 @@ pub(super) fn restore(archived: &PlayerWeekArchive) -> Result<PlayerRow, String>
         (row.has_points, row.points_at_ms) = (true, reached_ms);
     }
     row.points_unseen_thousandths = unseen_thousandths(archived.points, archived.points_est)?;
-    if archived.clq1 > i64::MAX as u64 || archived.clq2 > i64::MAX as u64 {
-        return Err("clq1 or clq2 is too large".to_owned());
+    if let Some(ten_best) = &archived.ten_best {
+        (row.clq1_segments, row.clq2_games) = (ten_best[0].clone(), ten_best[1].clone());
     }
-    if archived.clq1 > 0 {
-        // One more segment may have begun in the week before.
-        let segments = archived.measured_ms / SEGMENT_MS + 1;
-        row.clq1_segments = parts(archived.clq1, segments, required(Ranking::Clq1)?);
-    }
-    if archived.clq2 > 0 {
-        row.clq2_games = parts(archived.clq2, archived.elo_rounds.into(), required(Ranking::Clq2)?);
+    for (name, sum, ten) in
+        [("clq1_segments", archived.clq1, &row.clq1_segments), ("clq2_games", archived.clq2, &row.clq2_games)]
+    {
+        if ten.values().try_fold(0_u64, u64::checked_add) != Some(sum) || sum > i64::MAX as u64 {
+            return Err(format!("{name} do not add up"));
+        }
     }
     Ok(row)
-}
-
-/// A sum as at most `parts_max` values, reached at `at_ms`.
-fn parts(sum: u64, parts_max: u64, at_ms: i64) -> TopTen {
-    let parts = parts_max.clamp(1, BEST_MAX as u64);
-    let mut ten = TopTen::default();
-    for n in 0..parts {
-        ten.insert(sum / parts + u64::from(n < sum % parts), at_ms);
-    }
-    ten
 }
 
 /// The estimated points that no scan saw, from which `points_est` follows.
@@ -77,14 +57,21 @@ mod tests {
     use super::*;
     use crate::model::PlayerKey;
     use crate::model::archive::{BoardOrder, BoardPlace};
+    use crate::model::row::TopTen;
+
+    fn ten<const N: usize>(values: [(u64, i64); N]) -> TopTen {
+        let mut ten = TopTen::default();
+        values.into_iter().for_each(|(value, at_ms)| ten.insert(value, at_ms));
+        ten
+    }
 
     fn archived() -> PlayerWeekArchive {
         let place = |reached_ms| Some(BoardPlace { reached_ms, order: BoardOrder::Position(1) });
         PlayerWeekArchive {
             player: PlayerKey(1),
-            measured_ms: 4 * SEGMENT_MS + 5,
+            measured_ms: 2_880_005,
             starts: 2,
-            time_ms: 4 * SEGMENT_MS + 120_005,
+            time_ms: 3_000_005,
             time_est_ms: 77,
             points: -3,
             points_est: -2.999,
@@ -93,6 +80,7 @@ mod tests {
             clq1: 100_003,
             clq2: 2,
             places: [place(11), place(12), place(13), place(14), place(15)],
+            ten_best: Some(Box::new([ten([(100_000, 11), (3, 8)]), ten([(2, 12)])])),
         }
     }
 
@@ -102,8 +90,7 @@ mod tests {
         let row = restore(&it).unwrap();
         assert_eq!((row.clq1(), row.clq2(), row.points, row.time_ms()), (it.clq1, it.clq2, -3, it.time_ms));
         assert_eq!((row.points_est(), row.elo, row.elo_rounds), (it.points_est, it.elo, 3));
-        assert_eq!(row.clq1_segments.values().collect::<Vec<_>>(), [20_001, 20_001, 20_001, 20_000, 20_000]);
-        assert_eq!(row.clq2_games.values().collect::<Vec<_>>(), [1, 1]);
+        assert_eq!([row.clq1_segments.clone(), row.clq2_games.clone()], *it.ten_best.unwrap());
         let reached = crate::board::scores(&row).map(|score| score.unwrap().1);
         assert_eq!(reached, [11, 12, 13, 14, 15]);
     }
@@ -116,35 +103,19 @@ mod tests {
             let restored = PlayerRow { points_unseen_thousandths: restored, ..row.clone() };
             proptest::prop_assert_eq!(restored.points_est(), row.points_est());
         }
-
-        /// Further values never raise the score above that of the real segments.
-        #[test]
-        fn equal_parts_never_overstate_later_scores(
-            real in proptest::collection::vec(1_u64..50, 1..10),
-            later in proptest::collection::vec(1_u64..50, 0..12),
-            further in 0_u64..4,
-        ) {
-            let mut exact = TopTen::default();
-            real.iter().for_each(|value| exact.insert(*value, 1));
-            let mut restored = parts(exact.sum(), real.len() as u64 + further, 1);
-            proptest::prop_assert_eq!(restored.sum(), exact.sum());
-            for value in later {
-                exact.insert(value, 2);
-                restored.insert(value, 2);
-                proptest::prop_assert!(restored.sum() <= exact.sum());
-            }
-        }
     }
 
     #[test]
     fn values_that_do_not_fit_are_refused() {
         type Change = fn(&mut PlayerWeekArchive);
-        let cases: [(Change, &str); 7] = [
+        let cases: [(Change, &str); 9] = [
             (|it| it.time_ms += 1, "time_ms"),
             (|it| it.elo = f64::NAN, "elo"),
             (|it| it.points_est = -3.5, "points_est"),
             (|it| it.points_est = 1e300, "points_est"),
-            (|it| it.clq1 = u64::MAX, "clq1"),
+            (|it| it.clq1 += 1, "clq1_segments"),
+            (|it| it.ten_best = None, "clq1_segments"),
+            (|it| it.ten_best.as_mut().unwrap()[1] = ten([(u64::MAX, 1), (3, 1)]), "clq2_games"),
             (|it| it.measured_ms = u64::MAX, "time_ms"),
             (|it| it.places[4] = None, "time_reached_after_ms"),
         ];

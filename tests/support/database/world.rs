@@ -11,7 +11,7 @@ use clqd::model::archive::{
 };
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::outbox::WriterBeat;
-use clqd::model::row::BestPositions;
+use clqd::model::row::{BestPositions, TopTen};
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
 use clqd::model::{
@@ -374,6 +374,12 @@ impl World {
             let position = Some(at as u32 + 1);
             let reached_ms = week_start_ms + self.random(1 << 29) as i64;
             let place = |position| BoardPlace { reached_ms, order: BoardOrder::Position(position) };
+            let mut ten_best = [TopTen::default(), TopTen::default()];
+            for ten in &mut ten_best {
+                for _ in 0..self.random(11) {
+                    ten.insert(self.random(1 << 30), week_start_ms + self.random(1 << 29) as i64);
+                }
+            }
             rows.push(PlayerWeekArchive {
                 player,
                 measured_ms,
@@ -388,6 +394,7 @@ impl World {
                 clq2: self.random(80),
                 places: [position, None, position.filter(|it| it % 2 == 0), position, position]
                     .map(|position| position.map(place)),
+                ten_best: Some(Box::new(ten_best)).filter(|_| at % 3 > 0),
             });
         }
         let mut map_rows = Vec::new();
@@ -410,6 +417,7 @@ impl World {
                 server_rank: None,
                 player_ms: map_rows.iter().map(|row| row.player_ms).sum(),
                 board_sizes,
+                checksum: None,
                 span: PlayerKeyRange::ALL,
                 is_complete: true,
                 rows,
@@ -428,6 +436,8 @@ impl World {
             let job = self.weeks.get_mut(&key).unwrap();
             job.closed = true;
             job.steps.clear();
+            job.checksum = Some(rank * 7_919);
+            job.rows.iter_mut().for_each(|row| row.ten_best = None);
             job.server_rank = (job.player_ms > 0).then_some(rank);
             for row in &job.rows {
                 let best = self.best.entry((key.1, row.player.0)).or_default();
@@ -538,6 +548,7 @@ impl World {
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();
                     let mut rest = vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))];
                     rest.extend(it.board_sizes.map(text));
+                    rest.push(maybe(it.checksum));
                     put("server_week", row(rest));
                     for step in &it.steps {
                         put("board_step", row(vec![text(step.ranking.name()), text(step.position), hex(&step.order)]));
@@ -552,6 +563,10 @@ impl World {
                         rest.extend(places.map(|place| maybe(place.map(|place| hex(&place.order.to_bytes())))));
                         let after_ms = |place: &BoardPlace| place.reached_ms - it.week_start_ms;
                         rest.extend(places.map(|place| maybe(place.map(after_ms))));
+                        for at in 0..2 {
+                            let bytes = r.ten_best.as_ref().map(|ten_best| ten_best[at].to_bytes(it.week_start_ms));
+                            rest.push(maybe(bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| hex(&bytes))));
+                        }
                         rest.extend(places.map(|place| maybe(position(place))));
                         put("player_week", row(rest));
                     }
@@ -586,7 +601,8 @@ impl World {
         for week in weeks {
             let (key, calendar) = (WeekKey(week), Calendar::default());
             let row = [text(key), week_label(key), text(calendar.week_start_ms(key)), text(calendar.week_end_ms(key))];
-            put("week", row.to_vec());
+            // No task has computed the checksum.
+            put("week", [&row[..], &[maybe(None::<u32>)]].concat());
         }
         for (&(server, player), best) in &self.best {
             for (ranking, list) in ["clq1", "clq2", "elo"].iter().zip(best.top_three()) {
@@ -658,7 +674,8 @@ const TABLES: [(&str, &str); 18] = [
         "player_week",
         "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2, \
          HEX(clq1_order), HEX(clq2_order), HEX(elo_order), HEX(points_order), HEX(time_order), clq1_reached_after_ms, \
-         clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, clq1_position, \
+         clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, \
+         HEX(clq1_segments), HEX(clq2_games), clq1_position, \
          clq2_position, elo_position, points_position, time_position",
     ),
     ("board_step", "week, server, ranking, position, HEX(board_order)"),
