@@ -65,8 +65,9 @@ pub enum Routines {
 }
 
 /// Errors of a missing privilege to create routines: 1044 and 1370 by the account's
-/// grants; 1227, 1418 and 1419 because the database keeps a binary log.
-const NO_RIGHT_TO_ROUTINES: [u16; 5] = [1044, 1227, 1370, 1418, 1419];
+/// grants; 1227, 1418 and 1419 because the database keeps a binary log; 1064 because it has no
+/// functions, such as TiDB.
+const NO_RIGHT_TO_ROUTINES: [u16; 6] = [1044, 1064, 1227, 1370, 1418, 1419];
 
 /// Longest time of one statement of a migration: it may change every row of a large table.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);

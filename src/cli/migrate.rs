@@ -55,7 +55,7 @@ fn report_text(target: &str, migrated: &MigrationReport) -> String {
             format!("{version}\nFunctions were not replaced: this account may not replace them ({why}).\n{advice}")
         }
         Routines::Missing { why } => {
-            format!("{version}\nFunctions are missing: this account may not create them ({why}).\n{advice}")
+            format!("{version}\nFunctions are missing: they cannot be created ({why}).\n{advice}")
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod board_orders;
 mod changed_rows;
+mod contract;
 mod long_week;
 mod mysql;
 mod old_players;
