@@ -282,7 +282,7 @@ CREATE TABLE IF NOT EXISTS map_week (
   week            INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   server          INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
   map             INT UNSIGNED    NOT NULL COMMENT 'Key of the map',
-  game            INT UNSIGNED    NULL COMMENT 'Key of the game in whose totals the row is counted; NULL: in none, such as that of a greylisted server',
+  game            INT UNSIGNED    NULL COMMENT 'Key of the game in whose totals the row is counted; NULL: in none, such as that of a server that is greylisted, or was when the week was closed',
   played_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Time that the map was played, ms',
   player_ms       BIGINT UNSIGNED NOT NULL COMMENT 'Players x time on the map, player-milliseconds',
   minutes         DOUBLE GENERATED ALWAYS AS (played_ms / 60000e0) VIRTUAL COMMENT 'Time that the map was played, minutes',

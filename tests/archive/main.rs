@@ -4,6 +4,7 @@
 mod board_orders;
 mod changed_rows;
 mod contract;
+mod faults;
 mod long_week;
 mod mysql;
 mod old_players;

@@ -172,7 +172,7 @@ fn values(state: &mut State) -> BTreeMap<(WeekKey, ServerKey), WeekArchive> {
 }
 
 /// Compares the archive with the values of a state.
-async fn assert_archived(state: &mut State, database: &Database) {
+pub(crate) async fn assert_archived(state: &mut State, database: &Database) {
     let mut archive = Archive::connect_to_read(&database.settings()).await.unwrap();
     let all = values(state);
     assert!(all.values().map(|week| week.rows.len()).sum::<usize>() >= 50);

@@ -16,7 +16,7 @@ use clqd::model::{ArchiveJob, PlayerKey, ServerUrl, WindowKey};
 use clqd::state::State;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
-const NO_LIMIT: usize = usize::MAX;
+pub const NO_LIMIT: usize = usize::MAX;
 
 /// Three servers, the first with a tag; the players of a week differ from those of the next.
 fn play(state: &mut State, week: i64) {
@@ -43,7 +43,7 @@ fn new_state(dir: &Path) -> State {
 }
 
 /// Opens a state again that was dropped without anything else: what was not committed is lost.
-fn reopen(state: State, dir: &Path) -> State {
+pub fn reopen(state: State, dir: &Path) -> State {
     drop(state);
     std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     open(dir)
@@ -234,7 +234,7 @@ async fn tables(database: &Database) -> Vec<(String, String)> {
 }
 
 /// Copies all rows of `from`, in place of those of `to`.
-async fn copy_rows(from: &Database, to: &Database) {
+pub async fn copy_rows(from: &Database, to: &Database) {
     for (table, columns) in tables(from).await {
         to.run(&format!("DELETE FROM {table}")).await;
         to.run(&format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM {}.{table}", from.name())).await;
@@ -242,7 +242,7 @@ async fn copy_rows(from: &Database, to: &Database) {
 }
 
 /// All rows, but when they were written and by which connection.
-async fn content(database: &Database) -> Vec<(String, Vec<Vec<String>>)> {
+pub async fn content(database: &Database) -> Vec<(String, Vec<Vec<String>>)> {
     let mut all = Vec::new();
     for (table, columns) in tables(database).await {
         if ["clq_writer", "clq_schema_version", "site_total", "online_total"].contains(&table.as_str()) {
@@ -257,7 +257,7 @@ async fn content(database: &Database) -> Vec<(String, Vec<Vec<String>>)> {
     all
 }
 
-fn assert_content(found: &[(String, Vec<Vec<String>>)], want: &[(String, Vec<Vec<String>>)], when: &str) {
+pub fn assert_content(found: &[(String, Vec<Vec<String>>)], want: &[(String, Vec<Vec<String>>)], when: &str) {
     for ((table, found), (_, want)) in found.iter().zip(want) {
         let missing: Vec<_> = want.iter().filter(|row| !found.contains(row)).take(3).collect();
         let surplus: Vec<_> = found.iter().filter(|row| !want.contains(row)).take(3).collect();

@@ -266,9 +266,13 @@ impl Engine {
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
         let record = self.server_state(server).map(|server_state| &server_state.record);
-        // A closed week of a server that was greylisted later has its rows, as before.
-        let counted =
-            record.filter(|record| record.greylist_reason.is_none() || closed && week_rows.board_sizes() != [0; 5]);
+        let server_rank = if closed { source.rank(week, server)? } else { None };
+        // A closed week does not change when its server is greylisted, or no longer: a server that was greylisted when the
+        // week was closed got no rank for its players.
+        let counted = record.filter(|record| match self.is_closed(week) {
+            true => server_rank.is_some() || player_ms == 0,
+            false => record.greylist_reason.is_none(),
+        });
         let map_time = record.and_then(|record| record.map_time);
         let is_changed = |map| week_rows.changed.has_map(map) || map_time.is_some_and(|live| live.map == map);
         let maps = maps.into_iter().filter(|(map, _)| after.is_none() && is_changed(*map));
@@ -290,7 +294,7 @@ impl Engine {
             week_end_ms: self.global.calendar.week_end_ms(week),
             closed,
             game: counted.and_then(|record| record.game),
-            server_rank: if closed { source.rank(week, server)? } else { None },
+            server_rank,
             player_ms,
             board_sizes: week_rows.board_sizes(),
             checksum: week_rows.checksum(),
