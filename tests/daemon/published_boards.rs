@@ -86,3 +86,30 @@ fn boards_of_ended_windows_are_published_despite_kills() {
     assert!(windows > 4 && positions > 20, "{windows} windows with {positions} positions");
     eprintln!("{windows} windows with {positions} positions");
 }
+
+#[test]
+fn boards_of_a_deleted_tag_disappear() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let database = runtime.block_on(Database::new());
+    let sandbox = Sandbox::new(&format!("[archive]\nurl = {:?}\ninterval_s = 2", database.url()));
+    sandbox.ok(["migrate"]);
+    let fleet = fleet(6, 5, 60.0, FaultShares::NONE);
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    sandbox.ok([vec!["servers".into(), "tag".into(), "--add".into(), "ctf".into()], fleet.urls()].concat());
+    let boards = |scope: &str| {
+        let count = format!("SELECT COUNT(*) FROM top_board WHERE scope_type = '{scope}'");
+        runtime.block_on(database.value(&count)).parse::<u32>().unwrap()
+    };
+    wait_until("the tag has boards", || boards("tag") > 0);
+    sandbox.ok(["servers", "tag", "--drop", "ctf", "--yes"]);
+    wait_until("they are gone", || boards("tag") == 0);
+    assert!(boards("all") > 0 && boards("game") > 0);
+    assert_eq!(
+        runtime.block_on(
+            database.value("SELECT COUNT(*) FROM top_board_row WHERE board NOT IN (SELECT board FROM top_board)")
+        ),
+        "0"
+    );
+    daemon.stop();
+}

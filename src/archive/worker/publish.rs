@@ -11,10 +11,10 @@ use super::jobs::NamesOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::job_source::JobSource;
-use crate::archive::write::top_boards::content_hash;
+use crate::archive::write::top_boards::{board_key, content_hash};
 use crate::model::WindowKey;
 use crate::model::outbox::OutboxKey;
-use crate::model::top_board::{TopBoard, TopBoards};
+use crate::model::top_board::{TopBoard, TopBoardKey, TopBoards};
 
 /// Pause while the source reads boards into memory, and most pauses in one pass: the task stays in the outbox.
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
@@ -46,6 +46,8 @@ impl<S: JobSource> Worker<S> {
         }
         let before = self.report.published_boards();
         let (mut after, mut found) = (None, FxHashMap::default());
+        // Type and label of each window, and the keys of its boards.
+        let mut windows: BTreeMap<WindowKey, (String, String, BTreeSet<u64>)> = BTreeMap::new();
         loop {
             let TopBoards::Next(boards) = self.source.top_boards(None, after).await? else { break };
             let Some(last) = boards.last() else { break };
@@ -60,6 +62,22 @@ impl<S: JobSource> Worker<S> {
                     self.write_board(archive, board).await?;
                 }
                 found.insert(board.key, hash);
+                let (window_type, label) = (&board.window_type, &board.window.window);
+                let window = windows.entry(board.key.window);
+                let (.., keys) = window.or_insert_with(|| (window_type.clone(), label.clone(), BTreeSet::new()));
+                keys.insert(board_key(board, label));
+            }
+        }
+        for (window, (window_type, label, keys)) in windows {
+            // The boards of a tag that no server has any more are gone. The window had the same boards last time, so none is
+            // missing because it was just not in memory.
+            let of_window = |boards: &FxHashMap<TopBoardKey, u64>| -> BTreeSet<TopBoardKey> {
+                boards.keys().filter(|key| key.window == window).copied().collect()
+            };
+            if of_window(&found) == of_window(&before)
+                && !archive.delete_other_top_boards(&window_type, &label, &keys).await?
+            {
+                found.retain(|key, _| key.window != window);
             }
         }
         self.published_ms = Some(now_ms);
