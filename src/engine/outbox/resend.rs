@@ -98,9 +98,9 @@ impl Engine {
     }
 
     /// Begins a resync, or repeats the one in progress.
-    pub(super) fn resend_all(&mut self) {
+    pub(super) fn resend_all(&mut self, repairs: bool) {
         self.global.require_resync();
-        self.global.meta.resync_state.repairs = true;
+        self.global.meta.resync_state.repairs = repairs;
         let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
         for &week in &weeks {
             self.global.enqueue(OutboxKey::WeekTotals(week));

@@ -100,7 +100,9 @@ impl Engine {
                 if adopts {
                     meta.archive_writer = None;
                 }
-                self.resend_all();
+                // An archive that is taken over keeps what this state may not know: a state from an old backup must not
+                // delete what is newer.
+                self.resend_all(!adopts);
             }
             ArchiveStep::Resend { week, from, servers } => self.resend_week(week, from, servers),
         }
