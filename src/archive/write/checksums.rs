@@ -12,10 +12,11 @@ pub(in crate::archive) const OF_ROWS: &str = "BIT_XOR(CRC32(CONCAT_WS(',', week,
      elo_rounds, clq1, clq2, IFNULL(clq1_position, 0), IFNULL(clq2_position, 0), IFNULL(elo_position, 0), \
      IFNULL(points_position, 0), IFNULL(time_position, 0))))";
 
-/// The checksum of a week; NULL if it is not closed on a server with players.
+/// The checksum of a week; NULL if it is closed on no server, or not on one with players.
 pub(in crate::archive) fn of_week(week: WeekKey) -> String {
     format!(
-        "SELECT IF(SUM(closed = 0 AND player_ms > 0) > 0, NULL, BIT_XOR(IFNULL(checksum, 0))) FROM server_week \
+        "SELECT IF(IFNULL(SUM(closed), 0) = 0 OR SUM(closed = 0 AND player_ms > 0) > 0, NULL, \
+         BIT_XOR(IFNULL(checksum, 0))) FROM server_week \
          WHERE week = {week}"
     )
 }
