@@ -136,10 +136,12 @@ pub enum ObjectRange {
     Maps(KeyRange),
     Players(KeyRange),
     Servers(KeyRange),
-    /// Best positions on these servers, of all players or, on one server, of some.
+    /// Best positions on these servers, of all players or, on one server, of some. `is_whole`: the state has never dropped
+    /// those of players who were not seen for long; otherwise the archive may have more.
     BestPositions {
         servers: KeyRange,
         players: PlayerKeyRange,
+        is_whole: bool,
     },
     /// Sessions that ended on these servers on a day. `is_whole`: the state has all of that day. Of the first day that
     /// it has, the archive may have more.

@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use crate::database::Database;
-use crate::restore::write_pending;
+use crate::restore::{verify_objects, write_pending};
 use crate::scans;
+use crate::silent::NO_LIMIT;
+use crate::state_source::StateSource;
 use clqd::archive::Archive;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{EngineSettings, Event, StateReader};
 use clqd::model::calendar::{Calendar, WEEK_MS};
+use clqd::model::outbox::ArchiveStep;
 use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, GameKey, PlayerKey, ServerKey, WindowKey, WindowType};
 use clqd::state::State;
@@ -150,4 +153,21 @@ async fn dropped_players_return_with_their_keys_and_archived_positions() {
     let [all, some] = &states;
     assert_eq!(key_of(some, "guest"), keys[1]);
     assert_eq!(key_of(all, "old"), key_of(some, "often"), "they were merged");
+
+    // Nor does a resend delete what only MySQL has.
+    let [_, mut some] = states;
+    let before = databases[1].rows(best).await;
+    assert!(before.iter().any(|row| row[1] == keys[1].0.to_string()), "positions of `guest`");
+    let mut archive = Archive::connect_to_read(&databases[1].settings()).await.unwrap();
+    let (differences, _) = verify_objects(&some, &mut archive).await;
+    archive.close().await;
+    assert!(differences.iter().all(|it| it.table != "best_position"), "{differences:?}");
+    // First it takes the archive over: this test has written it.
+    for adopts in [true, false] {
+        some.engine.apply_archive_step(ArchiveStep::Resync { adopts });
+        let source = StateSource::new(some, 7, NO_LIMIT);
+        assert_eq!(source.archive(&databases[1].settings()).await.fault, None);
+        assert_eq!(databases[1].rows(best).await, before);
+        some = source.into_state();
+    }
 }

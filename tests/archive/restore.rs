@@ -192,7 +192,7 @@ pub(crate) async fn assert_archived(state: &mut State, database: &Database) {
 
 /// Compares names, servers, best positions and sessions with the rows in the database. Returns the differences and the
 /// number of objects.
-async fn verify_objects(state: &State, archive: &mut Archive) -> (Vec<RowDifference>, usize) {
+pub(crate) async fn verify_objects(state: &State, archive: &mut Archive) -> (Vec<RowDifference>, usize) {
     let (mut differences, mut count) = (Vec::new(), 0);
     let mut from = ResyncCursor::START;
     while from != ResyncCursor::End {

@@ -95,7 +95,7 @@ pub(in crate::archive) fn from_range(table: &Table, range: &ObjectRange) -> Stri
         ObjectRange::Maps(keys) => format!("FROM {name} WHERE {}", within("map", keys)),
         ObjectRange::Players(keys) => format!("FROM {name} WHERE {}", within("player", keys)),
         ObjectRange::Servers(keys) => format!("FROM {name} WHERE {}", within("server", keys)),
-        ObjectRange::BestPositions { servers, players } => {
+        ObjectRange::BestPositions { servers, players, .. } => {
             format!("FROM {name} WHERE {}{}", player_range_condition(*players), within("server", servers))
         }
         ObjectRange::Sessions { servers, day, .. } => format!(
@@ -184,7 +184,9 @@ impl Archive {
         range: &ObjectRange,
         jobs: &[&ArchiveJob],
     ) -> Result<bool, ArchiveError> {
-        if matches!(range, ObjectRange::Sessions { is_whole: false, .. }) {
+        if let ObjectRange::Sessions { is_whole: false, .. } | ObjectRange::BestPositions { is_whole: false, .. } =
+            range
+        {
             return Ok(false);
         }
         let merged = self.merge_earlier_best(jobs).await;

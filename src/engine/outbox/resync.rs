@@ -133,13 +133,17 @@ impl Engine {
             ResyncCursor::Map(_) => ObjectRange::Maps(keys),
             ResyncCursor::Server(_) => ObjectRange::Servers(keys),
             ResyncCursor::Player(_) => ObjectRange::Players(keys),
-            ResyncCursor::BestPositions { after, .. } => match next {
-                ResyncCursor::BestPositions { server, after: through @ Some(_) } => ObjectRange::BestPositions {
-                    servers: KeyRange { last: Some(server.0), ..keys },
-                    players: PlayerKeyRange { after, through },
-                },
-                _ => ObjectRange::BestPositions { servers: keys, players: PlayerKeyRange { after, through: None } },
-            },
+            ResyncCursor::BestPositions { after, .. } => {
+                let is_whole =
+                    self.global.settings.keep_players_weeks == 0 && self.global.meta.players_dropped.is_none();
+                let (servers, through) = match next {
+                    ResyncCursor::BestPositions { server, after: through @ Some(_) } => {
+                        (KeyRange { last: Some(server.0), ..keys }, through)
+                    }
+                    _ => (keys, None),
+                };
+                ObjectRange::BestPositions { servers, players: PlayerKeyRange { after, through }, is_whole }
+            }
             ResyncCursor::Sessions { day, .. } => {
                 let days = &self.global.meta.session_days;
                 if !days.contains(&day) {
