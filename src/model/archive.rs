@@ -136,8 +136,8 @@ pub enum ObjectRange {
     Maps(KeyRange),
     Players(KeyRange),
     Servers(KeyRange),
-    /// Best positions on these servers, of all players or, on one server, of some. `is_whole`: the state has never dropped
-    /// those of players who were not seen for long; otherwise the archive may have more.
+    /// Best positions on these servers, of all players or, on one server, of some. `is_whole`: the state has
+    /// never dropped any (`store.keep_players_weeks`); otherwise the archive may have more.
     BestPositions {
         servers: KeyRange,
         players: PlayerKeyRange,
@@ -330,7 +330,7 @@ pub struct WeekArchive {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BestPositionsArchive {
     pub server: ServerKey,
-    /// All players in this range who have best positions are in `best`.
+    /// `best` has every player in this range who has best positions.
     pub players: PlayerKeyRange,
     pub best: Vec<BestArchive>,
 }

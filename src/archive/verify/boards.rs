@@ -20,9 +20,20 @@ impl Archive {
         boards: &[TopBoard],
         keys: &mut BTreeSet<u64>,
     ) -> Result<Verification, ArchiveError> {
-        let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
         let mut all = Verification::default();
         self.begin_reading().await?;
+        self.compare_boards(boards, keys, &mut all).await?;
+        self.end_reading().await?;
+        Ok(all)
+    }
+
+    async fn compare_boards(
+        &mut self,
+        boards: &[TopBoard],
+        keys: &mut BTreeSet<u64>,
+        all: &mut Verification,
+    ) -> Result<(), ArchiveError> {
+        let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
         for board in boards {
             let key = board_key(board, &board.window.window);
             heads.add(literals(|row| head_values(row, board, key, 0)));
@@ -43,10 +54,9 @@ impl Archive {
             .chain(found.values_mut())
             .filter_map(|values| values.last_mut())
             .for_each(String::clear);
-        compare(&heads, &found, &mut all);
-        compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, &mut all);
-        self.end_reading().await?;
-        Ok(all)
+        compare(&heads, &found, all);
+        compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, all);
+        Ok(())
     }
 
     /// Finds published boards of a window that there should not be. `boards`: the keys of all others, of which `last` is
@@ -79,44 +89,25 @@ impl Archive {
             let key = board_key(board, &board.window.window);
             keys.insert(key);
             let Some(hash) = published.get(&board.key) else { continue };
-            let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
-            heads.add(literals(|row| head_values(row, board, key, 0)));
-            let condition = format!("board = {key}");
-            let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
-            let select = format!(
-                "SELECT position, player, score, reached_ms FROM top_board_row WHERE board = {key} ORDER BY position"
-            );
-            let entries: Vec<(u32, u32, f64, i64)> = self.all(TOP_BOARD_ROW.name, &select).await?;
-            let size = found.values().next().and_then(|values| values.get(SIZE_AT)?.parse().ok()).unwrap_or_default();
-            let are_in_order = entries.iter().zip(1..).all(|((position, ..), at)| *position == at);
-            let entries: Vec<TopEntry> = entries
-                .into_iter()
-                .map(|(_, player, score, reached_ms)| TopEntry { player: PlayerKey(player), score, reached_ms })
-                .collect();
-            if !are_in_order || content_hash(size, false, &entries) != *hash {
+            let table = TOP_BOARD_ROW.name;
+            let select = format!("SELECT player, score, reached_ms FROM {table} WHERE board = {key} ORDER BY position");
+            let entries: Vec<(u32, f64, i64)> = self.all(table, &select).await?;
+            let entry = |(player, score, reached_ms)| TopEntry { player: PlayerKey(player), score, reached_ms };
+            let size = self.first("top_board", &format!("SELECT players FROM top_board WHERE board = {key}")).await?;
+            // The board as it is in the archive: its other columns are compared with those of the state.
+            let entries = entries.into_iter().map(entry).collect();
+            let found = TopBoard { size: size.unwrap_or_default(), entries, ..board.clone() };
+            if content_hash(found.size, false, &found.entries) != *hash {
                 all.differences.push(RowDifference {
-                    column: Some("players and positions"),
-                    expected: Some("those that were published last".to_owned()),
-                    ..RowDifference::surplus(TOP_BOARD_ROW.name, vec![("board", key.to_string())])
+                    column: Some("content"),
+                    expected: Some("as published last".to_owned()),
+                    found: Some("changed".to_owned()),
+                    ..RowDifference::surplus(table, vec![("board", key.to_string())])
                 });
             }
-            // The size is a part of the content; the last value is the time of publication.
-            for values in heads.rows.values_mut().chain(found.values_mut()) {
-                values[SIZE_AT].clear();
-                values.last_mut().into_iter().for_each(String::clear);
-            }
-            compare(&heads, &found, &mut all);
-            let previous = self.previous_positions(board).await;
-            let previous = previous.map_err(|fault| fault.classify(&self.target, TOP_BOARD_ROW.name))?;
-            for (entry, position) in entries.iter().zip(1..) {
-                rows.add(literals(|row| entry_values(row, key, position, entry, &previous)));
-            }
-            compare(&rows, &self.read_rows(&TOP_BOARD_ROW, &condition).await?, &mut all);
+            self.compare_boards(&[found], keys, &mut all).await?;
         }
         self.end_reading().await?;
         Ok(all)
     }
 }
-
-/// Where `players` is among the values of `top_board` that are no key.
-const SIZE_AT: usize = 7;

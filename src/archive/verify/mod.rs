@@ -45,7 +45,7 @@ pub struct RowDifference {
     /// A literal of SQL; `None`: the row is surplus, or missing.
     pub expected: Option<String>,
     pub found: Option<String>,
-    /// The object that the row belongs to; `None`: it is found in another way.
+    /// The object that the row belongs to; `None`: rows of weeks, totals and boards are not compared as objects.
     pub object: Option<OutboxKey>,
 }
 

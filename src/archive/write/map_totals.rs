@@ -92,13 +92,14 @@ impl Archive {
     /// Computes the totals of maps again. Returns the number of written rows. This is correct before and after the
     /// rows are written again, because each write changes the totals by its difference.
     pub(super) async fn rewrite_week_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
+        self.doing = "server";
+        let known: Vec<(u32,)> = self.rows("SELECT server FROM server").await.doing("server")?;
+        let known: BTreeSet<u32> = known.into_iter().map(|(server,)| server).collect();
         for table in [PLAYER_WEEK.name, MAP_WEEK.name, SERVER_WEEK.name, BOARD_STEP.name] {
             self.doing = table;
             // The servers are few, and found by steps in the primary key.
             let select = format!("SELECT DISTINCT server FROM {table} WHERE week = {week}");
             let found: Vec<(u32,)> = self.rows(&select).await.doing(table)?;
-            let known: Vec<(u32,)> = self.rows("SELECT server FROM server").await.doing("server")?;
-            let known: BTreeSet<u32> = known.into_iter().map(|(server,)| server).collect();
             let unknown = found.into_iter().filter(|(server,)| !known.contains(server));
             for (server,) in unknown.collect::<Vec<_>>() {
                 let delete = format!("DELETE FROM {table} WHERE week = {week} AND server = {server}");

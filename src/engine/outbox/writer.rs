@@ -100,8 +100,7 @@ impl Engine {
                 if adopts {
                     meta.archive_writer = None;
                 }
-                // An archive that is taken over keeps what this state may not know: a state from an old backup must not
-                // delete what is newer.
+                // A take-over deletes nothing: this state may come from a backup that is older than the archive.
                 self.resend_all(!adopts);
             }
             ArchiveStep::Resend { week, from, servers } => self.resend_week(week, from, servers),
