@@ -85,16 +85,19 @@ CREATE TABLE IF NOT EXISTS player (
   name_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (name) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
   PRIMARY KEY (player),
   UNIQUE KEY player_game_name (game, name),
-  KEY player_name (name),
-  KEY player_by_search (name_search)
+  KEY player_by_search (name_search),
+  KEY player_by_game (game, name_search)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Players';
 
 CREATE TABLE IF NOT EXISTS player_word (
-  word   VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci NOT NULL COMMENT 'A name from its second or a later word on, truncated to 64 characters; compared regardless of case and accents',
-  player INT UNSIGNED NOT NULL COMMENT 'Key of the player',
-  PRIMARY KEY (word, player),
-  KEY player_word_by_player (player)
+  player  INT UNSIGNED NOT NULL COMMENT 'Key of the player',
+  ordinal TINYINT UNSIGNED NOT NULL COMMENT 'Number of the word among the later ones, from 1',
+  word    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci NOT NULL COMMENT 'A name from its second or a later word on, truncated to 64 characters; compared regardless of case and accents',
+  game    INT UNSIGNED NOT NULL COMMENT 'Key of the game of the player',
+  PRIMARY KEY (player, ordinal),
+  KEY player_word_by_word (word),
+  KEY player_word_by_game (game, word)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Beginnings of words in names of players, for searches; the first word is in player.name_search';
 
@@ -138,6 +141,7 @@ CREATE TABLE IF NOT EXISTS server (
   KEY server_by_rank (server_rank),
   KEY server_by_players (removed, players),
   KEY server_by_game (game, removed, players),
+  KEY server_by_game_rank (game, removed, server_rank),
   KEY server_by_map (map, removed, players),
   KEY server_by_added (removed, added_ms),
   KEY server_by_search (removed, hostname_search)
@@ -161,12 +165,24 @@ CREATE TABLE IF NOT EXISTS server_series (
   COMMENT='Series of each server, encoded on a log scale; read them through the views clq_series_*';
 
 CREATE TABLE IF NOT EXISTS server_tag (
-  server INT UNSIGNED NOT NULL COMMENT 'Key of the server',
-  tag    VARCHAR(190) NOT NULL COMMENT 'Tag that an admin gave, truncated to 190 characters',
+  server      INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  tag         VARCHAR(190) NOT NULL COMMENT 'Tag that an admin gave, truncated to 190 characters',
+  players     INT UNSIGNED NOT NULL COMMENT 'server.players, to order the servers of a tag',
+  server_rank INT          NULL COMMENT 'server.server_rank, likewise; NULL: not ranked, or removed',
   PRIMARY KEY (server, tag),
-  KEY server_tag_by_tag (tag, server)
+  KEY server_tag_by_players (tag, players),
+  KEY server_tag_by_rank (tag, server_rank)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='Tags of servers';
+
+CREATE TABLE IF NOT EXISTS server_word (
+  server  INT UNSIGNED NOT NULL COMMENT 'Key of the server',
+  ordinal TINYINT UNSIGNED NOT NULL COMMENT 'Number of the word among the later ones, from 1',
+  word    VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci NOT NULL COMMENT 'A host name from its second or a later word on, truncated to 64 characters; compared regardless of case and accents',
+  PRIMARY KEY (server, ordinal),
+  KEY server_word_by_word (word)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Beginnings of words in host names of servers that are not removed, for searches; the first word is in server.hostname_search';
 
 CREATE TABLE IF NOT EXISTS server_screening (
   server     INT UNSIGNED NOT NULL COMMENT 'Key of the server',
@@ -184,8 +200,12 @@ CREATE TABLE IF NOT EXISTS online_player (
   points     BIGINT       NULL COMMENT 'Points that the server shows; NULL: its protocol has none',
   player     INT UNSIGNED NULL COMMENT 'Key of the player; NULL: a name that is not ranked',
   spectator  BOOLEAN      NOT NULL DEFAULT 0 COMMENT '1: watches and does not play',
+  game       INT UNSIGNED NULL COMMENT 'server.game',
+  name_search VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci GENERATED ALWAYS AS (name) VIRTUAL COMMENT 'The name, compared regardless of case and accents',
   PRIMARY KEY (server, list_index),
-  KEY online_player_by_player (player)
+  KEY online_player_by_player (player),
+  KEY online_player_by_search (name_search),
+  KEY online_player_by_points (game, points)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
   COMMENT='The last complete player list of each server that responds, without bots';
 
@@ -194,6 +214,7 @@ CREATE TABLE IF NOT EXISTS online_player (
 CREATE TABLE IF NOT EXISTS server_week (
   week        INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   server      INT UNSIGNED    NOT NULL COMMENT 'Key of the server',
+  game        INT UNSIGNED    NULL COMMENT 'Key of its game when the row was written; NULL: unknown, or its maps are in no totals, such as those of a greylisted server',
   server_rank INT             NULL COMMENT 'Rank by player_ms among all servers, 1 is best; NULL: not ranked, or not yet',
   player_ms   BIGINT UNSIGNED NOT NULL COMMENT 'Players x time, player-milliseconds',
   closed      BOOLEAN         NOT NULL COMMENT '1: final, only corrections by an admin change it; 0: the week is running or being closed',
@@ -203,8 +224,12 @@ CREATE TABLE IF NOT EXISTS server_week (
   points_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by points',
   time_players INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Players on the board by time',
   checksum    INT UNSIGNED    NULL COMMENT 'Checksum of the rows of player_week, computed from the state: the statement is in docs/database.md; NULL: not closed, or there are none',
+  previous_rank INT           NULL COMMENT 'server_rank of the week before; NULL: none, or not ranked in this week',
+  moved       INT GENERATED ALWAYS AS (previous_rank - server_rank) VIRTUAL COMMENT 'Ranks gained since the week before; NULL: not ranked in both',
   PRIMARY KEY (week, server),
   KEY server_week_by_rank (week, server_rank),
+  KEY server_week_by_game (week, game, server_rank),
+  KEY server_week_by_moved (week, moved),
   KEY server_week_by_server (server, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One server in one week';
@@ -313,6 +338,7 @@ CREATE TABLE IF NOT EXISTS player_total (
   time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
   points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
@@ -371,9 +397,41 @@ CREATE TABLE IF NOT EXISTS online_total (
   at_ms   BIGINT       NOT NULL COMMENT 'Start of ten minutes, Unix ms',
   players INT UNSIGNED NOT NULL COMMENT 'Players on online servers at the last publication within these ten minutes',
   servers INT UNSIGNED NOT NULL COMMENT 'Online servers at that time',
-  PRIMARY KEY (game, at_ms)
+  PRIMARY KEY (game, at_ms),
+  KEY online_total_by_time (at_ms)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Players and servers online over time, of each game and of all';
+
+CREATE TABLE IF NOT EXISTS online_hour (
+  game        INT UNSIGNED NOT NULL COMMENT 'Key of the game; 0: all games',
+  at_ms       BIGINT       NOT NULL COMMENT 'Start of the hour, Unix ms',
+  players     DOUBLE       NOT NULL COMMENT 'Mean players: sum of online_total.players, divided by the number of values of all games',
+  players_max INT UNSIGNED NOT NULL COMMENT 'Most players in online_total',
+  servers     DOUBLE       NOT NULL COMMENT 'Mean servers',
+  PRIMARY KEY (game, at_ms),
+  KEY online_hour_by_time (at_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Players and servers online by hour, of each game and of all: from online_total';
+
+CREATE TABLE IF NOT EXISTS online_day (
+  game          INT UNSIGNED NOT NULL COMMENT 'Key of the game; 0: all games',
+  at_ms         BIGINT       NOT NULL COMMENT 'Start of the local day, Unix ms',
+  players       DOUBLE       NOT NULL COMMENT 'Mean players: sum of online_hour.players, divided by the number of hours of all games',
+  players_max   INT UNSIGNED NOT NULL COMMENT 'Most players in online_hour',
+  servers       DOUBLE       NOT NULL COMMENT 'Mean servers',
+  players_known BIGINT UNSIGNED NULL COMMENT 'Known players at the last publication of the day; NULL: only known of all games',
+  PRIMARY KEY (game, at_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  COMMENT='Players and servers online by day, of each game and of all: from online_hour';
+
+CREATE TABLE IF NOT EXISTS tag_total (
+  tag            VARCHAR(190) NOT NULL COMMENT 'Tag',
+  servers        INT UNSIGNED NOT NULL COMMENT 'Servers with the tag that are not removed',
+  servers_online INT UNSIGNED NOT NULL COMMENT 'Those that respond',
+  players        INT UNSIGNED NOT NULL COMMENT 'Players on them now',
+  PRIMARY KEY (tag)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC
+  COMMENT='Totals of each tag now';
 
 CREATE TABLE IF NOT EXISTS site_total (
   singleton          TINYINT UNSIGNED NOT NULL COMMENT '1: there is at most one row',
@@ -450,10 +508,43 @@ JOIN player p ON p.player = b.player
 JOIN week w ON w.week = b.week
 WHERE s.removed = 0 AND s.greylist_reason IS NULL;
 
+-- The first of each closed week on a server, with the score: its records are the highest of them.
+--   WHERE server = ? ORDER BY week
+-- Without the hint, MariaDB may read all players of the week.
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_clq1_winners AS
+SELECT pw.week, w.label AS week_label, pw.server, s.hostname, pw.player, p.display, pw.clq1 / 7200000e0 AS score,
+  w.start_ms + pw.clq1_reached_after_ms AS reached_ms
+FROM week w
+JOIN player_week pw FORCE INDEX (player_week_by_clq1) ON pw.week = w.week AND pw.clq1_order = X'00000001'
+JOIN server s ON s.server = pw.server
+LEFT JOIN player p ON p.player = pw.player
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_clq2_winners AS
+SELECT pw.week, w.label AS week_label, pw.server, s.hostname, pw.player, p.display, pw.clq2 AS score,
+  w.start_ms + pw.clq2_reached_after_ms AS reached_ms
+FROM week w
+JOIN player_week pw FORCE INDEX (player_week_by_clq2) ON pw.week = w.week AND pw.clq2_order = X'00000001'
+JOIN server s ON s.server = pw.server
+LEFT JOIN player p ON p.player = pw.player
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_elo_winners AS
+SELECT pw.week, w.label AS week_label, pw.server, s.hostname, pw.player, p.display, pw.elo AS score,
+  w.start_ms + pw.elo_reached_after_ms AS reached_ms
+FROM week w
+JOIN player_week pw FORCE INDEX (player_week_by_elo) ON pw.week = w.week AND pw.elo_order = X'00000001'
+JOIN server s ON s.server = pw.server
+LEFT JOIN player p ON p.player = pw.player
+WHERE s.removed = 0 AND s.greylist_reason IS NULL;
+
 -- Servers in order of player time in a week:
 --   WHERE week = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 100
+-- Of a game: AND game = ?. Which moved up most:
+--   WHERE week = ? AND moved IS NOT NULL ORDER BY moved DESC LIMIT 20
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_ranking AS
-SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.server, s.url, s.hostname, s.game,
+SELECT sw.week, w.label AS week_label, sw.closed, sw.server_rank, sw.previous_rank, sw.moved, sw.server, s.url, s.hostname,
+  sw.game,
   sw.player_ms, sw.player_ms / 3600000e0 AS player_hours,
   sw.clq1_players, sw.clq2_players, sw.elo_players, sw.points_players, sw.time_players
 FROM server_week sw
@@ -485,21 +576,29 @@ WHERE mt.servers > 0;
 -- word in it:
 --   SELECT player FROM clq_players WHERE name_search LIKE 'vis%' LIMIT 200
 --   SELECT player FROM clq_player_words WHERE word LIKE 'vis%' LIMIT 200
+-- Within a game:
+--   SELECT player FROM clq_game_players WHERE game = ? AND name_search LIKE 'vis%' LIMIT 200
+--   SELECT player FROM clq_player_words WHERE game = ? AND word LIKE 'vis%' LIMIT 200
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_players AS
 SELECT p.player, p.game, g.name AS game_name, p.name, p.display, p.name_search
 FROM player p
 LEFT JOIN game g ON g.game = p.game;
 
+-- Without the hint, MariaDB reads all players of the game.
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_game_players AS
+SELECT game, player, name, display, name_search
+FROM player FORCE INDEX (player_by_game);
+
 -- A player by week, on all servers, also those that other views exclude. The first row is the first week:
 --   WHERE player = ? ORDER BY week
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_total AS
 SELECT pt.player, pt.week, w.label AS week_label, w.start_ms, pt.servers, pt.time_ms, pt.time_est_ms, pt.points,
-  pt.points_est, pt.last_seen_ms
+  pt.points_est, pt.elo_rounds, pt.last_seen_ms
 FROM player_total pt
 JOIN week w ON w.week = pt.week;
 
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_words AS
-SELECT pw.word, pw.player, p.game, p.name, p.display
+SELECT pw.word, pw.player, pw.game, p.name, p.display
 FROM player_word pw
 JOIN player p ON p.player = pw.player;
 
@@ -528,16 +627,36 @@ JOIN player p ON p.player = r.player;
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_total AS
 SELECT game, at_ms, players, servers FROM online_total;
 
+-- The same by hour and by local day, with the most players. New players by day:
+--   SELECT at_ms, players_known - LAG(players_known) OVER (ORDER BY at_ms) FROM clq_online_day WHERE game = 0
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_hour AS
+SELECT game, at_ms, players, players_max, servers FROM online_hour;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_day AS
+SELECT game, at_ms, players, players_max, servers, players_known FROM online_day;
+
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_site_total AS
 SELECT at_ms, players_known, servers, servers_online, servers_greylisted, servers_class1, servers_class2, servers_class3,
   servers_class4, servers_class5, servers_class6, servers_class7
 FROM site_total;
 
--- Tags of servers.
+-- Tags of servers. The busiest servers of a tag, or the best:
+--   WHERE tag = ? ORDER BY players DESC LIMIT 20
+--   WHERE tag = ? AND server_rank IS NOT NULL ORDER BY server_rank LIMIT 20
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_tags AS
-SELECT st.tag, st.server, s.url, s.hostname, s.players
+SELECT st.tag, st.server, s.url, s.hostname, st.players, st.server_rank
 FROM server_tag st
 JOIN server s ON s.server = st.server
+WHERE s.removed = 0;
+
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_tags AS
+SELECT tag, servers, servers_online, players FROM tag_total;
+
+-- Servers by the beginning of a later word of the host name; by its beginning: clq_servers.
+CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_server_words AS
+SELECT sw.word, sw.server, s.url, s.hostname, s.game, s.players, s.slots
+FROM server_word sw
+JOIN server s ON s.server = sw.server
 WHERE s.removed = 0;
 
 -- Current servers. Greylisted ones are included.
@@ -554,7 +673,8 @@ WHERE s.removed = 0;
 -- in a row, or no response for 20 minutes) has no rows here, and 0 players in
 -- clq_servers.
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online AS
-SELECT o.server, s.url, s.hostname, s.last_seen_ms, s.missed, o.list_index, o.name, o.display, o.points, o.player, o.spectator
+SELECT o.server, s.url, s.hostname, s.last_seen_ms, s.missed, o.list_index, o.name, o.display, o.points, o.player, o.spectator,
+  o.game, o.name_search
 FROM online_player o
 JOIN server s ON s.server = o.server
 WHERE s.removed = 0;
@@ -759,5 +879,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 7, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 8, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

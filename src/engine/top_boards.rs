@@ -100,6 +100,7 @@ impl Engine {
         let status = self.status();
         let mut totals = SiteTotals {
             now_ms: status.now_ms,
+            day_start_ms: self.global.calendar.day_start_ms(self.global.calendar.day(status.now_ms)),
             players_known: status.players_known,
             servers: status.servers,
             servers_greylisted: status.greylisted,

@@ -79,6 +79,8 @@ pub enum TopBoards {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteTotals {
     pub now_ms: i64,
+    /// Start of the local day, Unix ms.
+    pub day_start_ms: i64,
     pub players_known: u64,
     pub servers: u64,
     pub servers_online: u64,

@@ -8,7 +8,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, OrderBytes, PlayerKeyRange, PlayerWeekArchive,
     ServerArchive, WeekArchive, step_spacing,
 };
-use clqd::model::calendar::{Calendar, week_label};
+use clqd::model::calendar::{Calendar, DAY_MS, week_label};
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
@@ -41,8 +41,13 @@ pub async fn website_account(database: &Database) -> Conn {
 
 /// The queries of docs/database.md.
 pub fn queries() -> Vec<String> {
+    queries_below("## Queries for a website")
+}
+
+/// The queries of the first block below a heading of docs/database.md.
+fn queries_below(heading: &str) -> Vec<String> {
     let page = std::fs::read_to_string("docs/database.md").unwrap();
-    let section = page.split("## Queries for a website").nth(1).unwrap();
+    let section = page.split(heading).nth(1).unwrap();
     let script = section.split("```sql").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     clqd::archive::statements(script).into_iter().map(str::to_owned).collect()
 }
@@ -96,7 +101,7 @@ fn week(week: u32, server: u32) -> WeekArchive {
         week_end_ms: calendar.week_end_ms(key),
         closed,
         game: Some(GameKey(1)),
-        server_rank: closed.then_some(server),
+        server_rank: closed.then_some((server * 7 + week) % SERVERS + 1),
         player_ms: 1_000_000,
         board_sizes: [players; 5],
         checksum: None,
@@ -119,7 +124,8 @@ fn server(key: u32) -> ServerArchive {
     };
     let url = if key == 7 { "quake3://game.example.org:27960".into() } else { format!("quake3://h{key}:1") };
     ServerArchive {
-        hostname: format!("House {key}"),
+        hostname: if key.is_multiple_of(40) { format!("The Vision {key}") } else { format!("House {key}") },
+        rank: Some(key),
         game: Some(GameKey(1)),
         map: Some(MapKey(key % 4)),
         players: key,
@@ -150,6 +156,7 @@ async fn fill(archive: &mut Archive) {
         let name = match key {
             12 => "Visor".into(),
             _ if key % 40 == 0 => format!("clan Vision {key}"),
+            _ if key % 9 == 0 => format!("Vision {}", key / 2),
             _ => format!("p{key}"),
         };
         ArchiveJob::Player { key: PlayerKey(key), game: GameKey(1), display: name.clone(), name }
@@ -193,7 +200,8 @@ async fn fill(archive: &mut Archive) {
     }
     for number in 0..300 {
         let online = vec![OnlineTotal { game: GameKey(1), servers: 4, players: 9 }];
-        let totals = SiteTotals { now_ms: 1_794_600_000_000 + number * 600_000, online, ..SiteTotals::default() };
+        let now_ms = 1_794_600_000_000 + number * 600_000;
+        let totals = SiteTotals { now_ms, day_start_ms: now_ms - now_ms % DAY_MS, online, ..SiteTotals::default() };
         archive.write_site_totals(&totals).await.unwrap();
     }
 }
@@ -218,6 +226,10 @@ async fn add_rows(database: &Database, rows: u32) {
              FROM seq_{FIRST_PLAYER}_to_{last_player}"
         ))
         .await;
+    let names = format!("FROM player WHERE player >= {FIRST_PLAYER} AND name LIKE '% %'");
+    database
+        .run(&format!("INSERT INTO player_word SELECT player, 1, SUBSTRING(name, LOCATE(' ', name) + 1), game {names}"))
+        .await;
     let rows_per_week = rows / 12;
     let (_, columns) = Archive::loaded_tables().find(|(table, _)| *table == "player_week").unwrap();
     let columns = columns.join(", ");
@@ -233,21 +245,22 @@ async fn add_rows(database: &Database, rows: u32) {
             .run(&format!(
                 "INSERT INTO player_week ({columns}) SELECT {week}, {server}, {FIRST_PLAYER} + (seq * 7 + {week}) MOD {PLAYERS}, \
                  600000, 1, 660000, 700000, 100, 110.5, 1000, 3, 7200000, 10, \
-                 {order}, {order}, {order}, {order}, {order}, 5000, 5000, 5000, 5000, 5000 FROM seq_0_to_{}",
+                 {order}, {order}, {order}, {order}, {order}, 5000, 5000, 5000, 5000, 5000, NULL, NULL FROM seq_0_to_{}",
                 rows_per_week - 1
             ))
             .await;
         database
             .run(&format!(
-                "INSERT INTO server_week SELECT {week}, server, IF({week} < {RUNNING}, server, NULL), COUNT(*) * 1000, \
-                 {week} < {RUNNING}, COUNT(*), COUNT(*), COUNT(*), COUNT(*), COUNT(*) FROM player_week \
+                "INSERT INTO server_week (week, server, game, server_rank, player_ms, closed, clq1_players, clq2_players, \
+                 elo_players, points_players, time_players) SELECT {week}, server, 1, IF({week} < {RUNNING}, server, NULL), \
+                 COUNT(*) * 1000, {week} < {RUNNING}, COUNT(*), COUNT(*), COUNT(*), COUNT(*), COUNT(*) FROM player_week \
                  WHERE week = {week} AND server > {SERVERS} GROUP BY server"
             ))
             .await;
         database
             .run(&format!(
                 "INSERT INTO player_total SELECT player, week, COUNT(*), SUM(time_ms), SUM(time_est_ms), SUM(points), \
-                 SUM(points_est), {start_ms} + 5000 FROM player_week WHERE week = {week} AND server > {SERVERS} \
+                 SUM(points_est), SUM(elo_rounds), {start_ms} + 5000 FROM player_week WHERE week = {week} AND server > {SERVERS} \
                  GROUP BY player"
             ))
             .await;
@@ -270,6 +283,14 @@ async fn pages_read_few_rows_more_than_they_return() {
     assert_eq!(conn.query::<String, _>(page).await.unwrap().len(), 50);
     let read = rows_read(&mut conn).await - before;
     assert!(read < 500, "{read} rows read");
+    // It reads the player's rows in the weeks that it names.
+    let [favourites] = &queries_below("### What is not there")[..] else { panic!("one query") };
+    let before = rows_read(&mut conn).await;
+    let found: Vec<mysql_async::Row> = conn.query(favourites).await.unwrap();
+    let read = rows_read(&mut conn).await - before;
+    assert_eq!(found.len(), 10);
+    let rows = u64::from(12 * SERVERS);
+    assert!((rows..4 * rows).contains(&read), "{read} rows read, and the player has {rows}");
 }
 
 /// A measurement: `cargo test --release --test archive ten_million -- --ignored --nocapture`. It
@@ -319,7 +340,7 @@ async fn pages_of_ten_million_rows() {
 
 /// Runs each query with the account of a website.
 async fn assert_pages_read_few_rows(database: &Database, conn: &mut Conn) {
-    let tables = "player, player_word, player_total, map, server, server_tag, online_player, server_week, player_week, best_position, \
+    let tables = "player, player_word, player_total, map, server, server_tag, server_word, tag_total, online_hour, online_day, online_player, server_week, player_week, best_position, \
                   map_week, map_total, board_step, top_board, top_board_row, online_total, server_series";
     database.run(&format!("ANALYZE TABLE {tables}")).await;
     let before = rows_read(conn).await;

@@ -39,13 +39,14 @@ CREATE TABLE IF NOT EXISTS player_total (
   time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
   points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
-REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, last_seen_ms)
+REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, elo_rounds, last_seen_ms)
 SELECT pw.player, pw.week, COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3),
-  MAX(w.start_ms + pw.time_reached_after_ms)
+  SUM(pw.elo_rounds), MAX(w.start_ms + pw.time_reached_after_ms)
 FROM player_week pw JOIN week w ON w.week = pw.week
 GROUP BY pw.player, pw.week;
 ";

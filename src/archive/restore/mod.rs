@@ -43,7 +43,7 @@ struct Query {
 
 /// The columns with keys of each kind.
 const GAME_KEYS: &[(&str, &str)] =
-    &[("game", "game"), ("player", "game"), ("server", "game"), ("online_total", "game")];
+    &[("game", "game"), ("player", "game"), ("server", "game"), ("online_total", "game"), ("online_day", "game")];
 const MAP_KEYS: &[(&str, &str)] = &[("map", "map"), ("server", "map"), ("map_week", "map"), ("map_total", "map")];
 const PLAYER_KEYS: &[(&str, &str)] = &[
     ("player", "player"),

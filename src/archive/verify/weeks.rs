@@ -1,11 +1,13 @@
 //! Compares the rows of servers in weeks.
 
-use super::{ExpectedRows, IN_LIST_MAX, RowDifference, Verification, compare};
+use super::{ExpectedRows, IN_LIST_MAX, RowDifference, Rows, Verification, compare};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::sql::{Table, in_group, literals};
 use crate::archive::write::tables::{BOARD_STEP, MAP_WEEK, PLAYER_WEEK, SERVER_WEEK};
-use crate::archive::write::weeks::{map_week_values, player_range_condition, player_week_values, server_week_values};
+use crate::archive::write::weeks::{
+    PREVIOUS_RANK, map_week_values, player_range_condition, player_week_values, server_week_values,
+};
 use crate::model::archive::WeekArchive;
 use crate::model::{GameKey, WeekKey};
 
@@ -23,7 +25,7 @@ impl Archive {
         for jobs in jobs.chunks(IN_LIST_MAX) {
             // The values of a whole week of a server, except players, are in its first chunk.
             let first: Vec<&WeekArchive> = jobs.iter().copied().filter(|job| job.span.after.is_none()).collect();
-            self.verify_server_weeks(week, &first, &mut all).await?;
+            self.verify_server_weeks(week, &first, last_game, &mut all).await?;
             self.verify_players(week, jobs, &mut all).await?;
             self.verify_maps(week, &first, last_game, &mut all).await?;
             self.verify_steps(week, &first, &mut all).await?;
@@ -49,6 +51,7 @@ impl Archive {
         &mut self,
         week: WeekKey,
         jobs: &[&WeekArchive],
+        last_game: GameKey,
         all: &mut Verification,
     ) -> Result<(), ArchiveError> {
         let mut found = self.read_rows(&SERVER_WEEK, &of_servers(week, jobs)).await?;
@@ -69,7 +72,24 @@ impl Archive {
             }
             expected.add(row);
         }
+        expect_earlier_games(&mut expected, &found, last_game);
         compare(&expected, &found, all);
+        // Computed from the rows of both weeks.
+        let select = format!(
+            "SELECT sw.week, sw.server, {PREVIOUS_RANK}, sw.previous_rank FROM server_week sw \
+             LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
+             WHERE NOT ({PREVIOUS_RANK} <=> sw.previous_rank) AND {}",
+            in_group(("sw.week", week), "sw.server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)))
+        );
+        for row in self.read(SERVER_WEEK.name, &select).await? {
+            let [week, server, expected, found] = <[String; 4]>::try_from(row).expect("columns of the query");
+            all.differences.push(RowDifference {
+                column: Some("previous_rank"),
+                expected: Some(expected),
+                found: Some(found),
+                ..RowDifference::surplus(SERVER_WEEK.name, vec![("week", week), ("server", server)])
+            });
+        }
         Ok(())
     }
 
@@ -90,7 +110,6 @@ impl Archive {
         Ok(())
     }
 
-    /// The game is that of the server when the row was written.
     async fn verify_maps(
         &mut self,
         week: WeekKey,
@@ -103,14 +122,7 @@ impl Archive {
         for (job, row) in jobs.iter().flat_map(|job| job.maps.iter().map(move |row| (job, row))) {
             expected.add(literals(|values| map_week_values(values, job, row)));
         }
-        for (key, values) in &mut expected.rows {
-            // The first value is the game.
-            let Some(game) = found.get(key).and_then(|row| row.first()) else { continue };
-            let is_known = game.parse().is_ok_and(|game: u32| (1..=last_game.0).contains(&game));
-            if is_known || game == "NULL" {
-                values[0].clone_from(game);
-            }
-        }
+        expect_earlier_games(&mut expected, &found, last_game);
         compare(&expected, &found, all);
         Ok(())
     }
@@ -130,6 +142,17 @@ impl Archive {
         let found = self.read_rows(&BOARD_STEP, &of_servers(week, jobs)).await?;
         compare(&expected, &found, all);
         Ok(())
+    }
+}
+
+/// The game of a server's week and its maps, their first value, is that of the server when the row was written.
+fn expect_earlier_games(expected: &mut ExpectedRows, found: &Rows, last_game: GameKey) {
+    for (key, values) in &mut expected.rows {
+        let Some(game) = found.get(key).and_then(|row| row.first()) else { continue };
+        let is_known = game.parse().is_ok_and(|game: u32| (1..=last_game.0).contains(&game));
+        if is_known || game == "NULL" {
+            values[0].clone_from(game);
+        }
     }
 }
 

@@ -38,7 +38,11 @@ impl<S: JobSource> Worker<S> {
             // A clock that was ahead may have opened a future week.
             let newest = newest.min(bounds.now_week);
             let oldest_kept = newest.0.saturating_sub(settings.keep_weeks).min(oldest.0);
-            old.extend(WEEK_TABLES.map(|table| (table, format!("week < {oldest_kept}"))));
+            old.extend(WEEK_TABLES.map(|table| {
+                // Ranks are kept for a week more, because the next week refers to them (`previous_rank`).
+                let first = if table == "server_week" { oldest_kept.saturating_sub(1) } else { oldest_kept };
+                (table, format!("week < {first}"))
+            }));
             let forget = format!("UPDATE week SET checksum = NULL WHERE week < {oldest_kept} AND checksum IS NOT NULL");
             archive.run_fenced("week", &forget).await?;
         }
@@ -64,7 +68,9 @@ impl<S: JobSource> Worker<S> {
             let tables = WEEK_TABLES.into_iter().chain(["player_total", "week"]);
             later.extend(tables.map(|table| (table, format!("week > {}", newest.0))));
         }
-        later.push(("online_total", format!("at_ms > {}", bounds.now_ms)));
+        later.extend(
+            ["online_total", "online_hour", "online_day"].map(|table| (table, format!("at_ms > {}", bounds.now_ms))),
+        );
         later.push(("player_session", format!("end_ms > {}", bounds.now_ms)));
         later.extend(top_boards(&format!("start_ms > {}", bounds.now_ms)));
         match self.delete(archive, later).await? {

@@ -16,6 +16,7 @@ pub(super) mod objects;
 mod player_totals;
 mod remove_player;
 mod replaced_rows;
+mod site_totals;
 mod surplus;
 pub(super) mod tables;
 pub(super) mod top_boards;

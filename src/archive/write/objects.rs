@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::surplus::Keys;
 use super::tables::{
     BEST_POSITION, GAME, LISTED, MAP, ONLINE_PLAYER, PLAYER, PLAYER_SESSION, PLAYER_WORD, SCREENED, SERIES, SERVER,
-    SERVER_SCREENING, SERVER_SERIES, SERVER_TAG, TAGS,
+    SERVER_SCREENING, SERVER_SERIES, SERVER_TAG, SERVER_WORD, TAGS, WORDS,
 };
 use super::weeks::{best_position_values, best_rows, player_range_condition};
 use super::{OperationContext, TransactionError};
@@ -64,7 +64,9 @@ impl ObjectKind {
             ObjectKind::Game => &[&GAME],
             ObjectKind::Map => &[&MAP],
             ObjectKind::Player => &[&PLAYER, &PLAYER_WORD],
-            ObjectKind::Server => &[&SERVER, &SERVER_SERIES, &SERVER_TAG, &SERVER_SCREENING, &ONLINE_PLAYER],
+            ObjectKind::Server => {
+                &[&SERVER, &SERVER_SERIES, &SERVER_TAG, &SERVER_WORD, &SERVER_SCREENING, &ONLINE_PLAYER]
+            }
             ObjectKind::BestPositions => &[&BEST_POSITION],
             ObjectKind::Session => &[&PLAYER_SESSION],
         }
@@ -167,11 +169,15 @@ impl Archive {
         let tags_of = |key: u32| {
             Keys::from_iter(by_key[&key].tags.iter().map(|tag| vec![literal(truncate_chars(tag, TAG_CHARS))]))
         };
+        let words_of = |key: u32| {
+            Keys::from_iter((1..=hostname_words(by_key[&key]).len()).map(|ordinal| vec![ordinal.to_string()]))
+        };
         let screened_of =
             |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|it| vec![literal(it.reason.name())]));
         let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|index| vec![index.to_string()]));
         self.delete_surplus(&SERIES, None, by_key.keys().copied(), series_of).await?;
         self.delete_surplus(&TAGS, None, by_key.keys().copied(), tags_of).await?;
+        self.delete_surplus(&WORDS, None, by_key.keys().copied(), words_of).await?;
         self.delete_surplus(&SCREENED, None, by_key.keys().copied(), screened_of).await?;
         self.delete_surplus(&LISTED, None, by_key.keys().copied(), list_of).await?;
         Ok(())
@@ -229,7 +235,6 @@ impl Archive {
 /// All rows of objects of one kind, which are in order of key: table by table, each in the order of its primary key as
 /// far as that is simple.
 pub(in crate::archive) fn object_rows(jobs: &[&ArchiveJob], put: &mut PutRow<'_>) {
-    let mut words: BTreeSet<(&str, PlayerKey)> = BTreeSet::new();
     let mut servers: Vec<&ServerArchive> = Vec::new();
     for job in jobs {
         match job {
@@ -239,7 +244,9 @@ pub(in crate::archive) fn object_rows(jobs: &[&ArchiveJob], put: &mut PutRow<'_>
                 let display = truncate_chars(display, NAME_BYTES_MAX);
                 put(&PLAYER, &|row| _ = row.uint(key.0).uint(game.0).text(name).text(display));
                 // The name of a key never changes, so neither do its words.
-                words.extend(later_words(name).into_iter().map(|word| (word, *key)));
+                for (ordinal, word) in (1_u32..).zip(later_words(name)) {
+                    put(&PLAYER_WORD, &|row| _ = row.uint(key.0).uint(ordinal).text(word).uint(game.0));
+                }
             }
             ArchiveJob::Server(server) => servers.push(server),
             ArchiveJob::BestPositions(best) => {
@@ -257,9 +264,6 @@ pub(in crate::archive) fn object_rows(jobs: &[&ArchiveJob], put: &mut PutRow<'_>
             | ArchiveJob::LargeWeek { .. }
             | ArchiveJob::WeekTotals { .. } => {}
         }
-    }
-    for (word, player) in words {
-        put(&PLAYER_WORD, &|row| _ = row.text(word).uint(player.0));
     }
     server_rows(&servers, put);
 }
@@ -279,7 +283,13 @@ fn server_rows(servers: &[&ServerArchive], put: &mut PutRow<'_>) {
     }
     for server in servers {
         for tag in server.tags.iter().map(|tag| truncate_chars(tag, TAG_CHARS)).collect::<BTreeSet<_>>() {
-            put(&SERVER_TAG, &|row| _ = row.uint(server.key.0).text(tag));
+            let rank = server.rank.filter(|_| !server.removed);
+            put(&SERVER_TAG, &|row| _ = row.uint(server.key.0).text(tag).uint(server.players).opt_uint(rank));
+        }
+    }
+    for server in servers {
+        for (ordinal, word) in (1_u32..).zip(hostname_words(server)) {
+            put(&SERVER_WORD, &|row| _ = row.uint(server.key.0).uint(ordinal).text(word));
         }
     }
     for server in servers {
@@ -293,6 +303,7 @@ fn server_rows(servers: &[&ServerArchive], put: &mut PutRow<'_>) {
                 row.uint(server.key.0).uint(list_index).text(truncate_chars(&entry.name, NAME_BYTES_MAX));
                 row.text(truncate_chars(&entry.display, NAME_BYTES_MAX)).opt_int(entry.points);
                 row.opt_uint(entry.player.map(|player| player.0)).bool(entry.spectator);
+                row.opt_uint(server.game.map(|game| game.0));
             });
         }
     }
@@ -312,6 +323,11 @@ fn server_values(row: &mut Values<'_>, server: &ServerArchive) {
 fn session_values(row: &mut Values<'_>, key: &SessionKey, session: &Session) {
     row.uint(key.server.0).int(key.end_ms).uint(key.player.0).uint(key.origin.0);
     row.int(session.start_ms).opt_int(session.points).uint(session.map.0).uint(session.seen);
+}
+
+/// Nobody searches for removed servers.
+fn hostname_words(server: &ServerArchive) -> Vec<&str> {
+    if server.removed { Vec::new() } else { later_words(truncate_chars(&server.hostname, TEXT_BYTES_MAX)) }
 }
 
 /// The rest of a name from its second and each later word on. A word begins with a letter or a digit behind any other

@@ -7,7 +7,7 @@ pub(in crate::archive) const MAP: Table = Table { name: "map", columns: &["map",
 pub(in crate::archive) const PLAYER: Table =
     Table { name: "player", columns: &["player", "game", "name", "display"], key_columns: 1 };
 pub(in crate::archive) const PLAYER_WORD: Table =
-    Table { name: "player_word", columns: &["word", "player"], key_columns: 2 };
+    Table { name: "player_word", columns: &["player", "ordinal", "word", "game"], key_columns: 2 };
 pub(in crate::archive) const WEEK: Table =
     Table { name: "week", columns: &["week", "label", "start_ms", "end_ms"], key_columns: 1 };
 pub(in crate::archive) const SERVER: Table = Table {
@@ -54,12 +54,14 @@ pub(in crate::archive) const SERVER_SERIES: Table = Table {
     key_columns: 1,
 };
 pub(in crate::archive) const SERVER_TAG: Table =
-    Table { name: "server_tag", columns: &["server", "tag"], key_columns: 2 };
+    Table { name: "server_tag", columns: &["server", "tag", "players", "server_rank"], key_columns: 2 };
+pub(in crate::archive) const SERVER_WORD: Table =
+    Table { name: "server_word", columns: &["server", "ordinal", "word"], key_columns: 2 };
 pub(in crate::archive) const SERVER_SCREENING: Table =
     Table { name: "server_screening", columns: &["server", "reason", "applied_ms"], key_columns: 2 };
 pub(in crate::archive) const ONLINE_PLAYER: Table = Table {
     name: "online_player",
-    columns: &["server", "list_index", "name", "display", "points", "player", "spectator"],
+    columns: &["server", "list_index", "name", "display", "points", "player", "spectator", "game"],
     key_columns: 2,
 };
 pub(in crate::archive) const SERVER_WEEK: Table = Table {
@@ -67,6 +69,7 @@ pub(in crate::archive) const SERVER_WEEK: Table = Table {
     columns: &[
         "week",
         "server",
+        "game",
         "server_rank",
         "player_ms",
         "closed",
@@ -119,7 +122,17 @@ pub(in crate::archive) const BEST_POSITION: Table = Table {
 };
 pub(in crate::archive) const PLAYER_TOTAL: Table = Table {
     name: "player_total",
-    columns: &["player", "week", "servers", "time_ms", "time_est_ms", "points", "points_est", "last_seen_ms"],
+    columns: &[
+        "player",
+        "week",
+        "servers",
+        "time_ms",
+        "time_est_ms",
+        "points",
+        "points_est",
+        "elo_rounds",
+        "last_seen_ms",
+    ],
     key_columns: 2,
 };
 pub(in crate::archive) const TOP_BOARD: Table = Table {
@@ -196,6 +209,8 @@ pub(super) enum ColumnType {
 
 pub(super) const TAGS: ChildRows =
     ChildRows { table: "server_tag", group: None, member: "server", key: &[("tag", ColumnType::Text)] };
+pub(super) const WORDS: ChildRows =
+    ChildRows { table: "server_word", group: None, member: "server", key: &[("ordinal", ColumnType::Number)] };
 pub(super) const LISTED: ChildRows =
     ChildRows { table: "online_player", group: None, member: "server", key: &[("list_index", ColumnType::Number)] };
 pub(super) const SCREENED: ChildRows =

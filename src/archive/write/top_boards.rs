@@ -1,4 +1,4 @@
-//! Writes published boards and totals of the site. A board is one transaction: readers see its old
+//! Writes published boards. A board is one transaction: readers see its old
 //! or its new positions. Rows that are equal in the archive are not written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,20 +7,13 @@ use std::hash::Hasher;
 use rustc_hash::FxHasher;
 use siphasher::sip::SipHasher24;
 
-use super::tables::{ONLINE_TOTAL, SITE_TOTAL, TOP_BOARD, TOP_BOARD_ROW};
+use super::tables::{TOP_BOARD, TOP_BOARD_ROW};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::error::{ArchiveError, StatementError};
 use crate::archive::sql::{Values, literal, truncate_chars};
 use crate::limits::NAME_BYTES_MAX;
-use crate::model::calendar::MINUTE_MS;
-use crate::model::top_board::{SiteTotals, TopBoard, TopEntry};
-
-/// Time between two values of the online totals.
-const ONLINE_STEP_MS: i64 = 10 * MINUTE_MS;
-
-/// All games together.
-const ALL_GAMES: u32 = 0;
+use crate::model::top_board::{TopBoard, TopEntry};
 
 /// Key of a board in a window: the same for the same scope, window and ranking in every state.
 pub(in crate::archive) fn board_key(board: &TopBoard, window: &str) -> u64 {
@@ -113,28 +106,6 @@ impl Archive {
             }
         }
         Ok(kept.iter().all(|board| found.contains(board)))
-    }
-
-    pub(super) async fn upsert_site_totals(&mut self, totals: &SiteTotals) -> Result<u64, TransactionError> {
-        let mut site = self.upsert(&SITE_TOTAL);
-        site.row(|row| {
-            row.uint(1_u32).int(totals.now_ms).uint(totals.players_known).uint(totals.servers);
-            row.uint(totals.servers_online).uint(totals.servers_greylisted);
-            for servers in totals.servers_by_class {
-                row.uint(servers);
-            }
-        });
-        // The value of a slot is that of the last publication within its ten minutes.
-        let at_ms = totals.now_ms - totals.now_ms.rem_euclid(ONLINE_STEP_MS);
-        let all = totals.online.iter().fold((0_u64, 0_u64), |(players, servers), of_game| {
-            (players + u64::from(of_game.players), servers + u64::from(of_game.servers))
-        });
-        let games = totals.online.iter().map(|it| (it.game.0, (it.players.into(), it.servers.into())));
-        let mut online = self.upsert(&ONLINE_TOTAL);
-        for (game, (players, servers)) in [(ALL_GAMES, all)].into_iter().chain(games) {
-            online.row(|row| _ = row.uint(game).int(at_ms).uint(players).uint(servers));
-        }
-        Ok(self.execute_upsert(site).await? + self.execute_upsert(online).await?)
     }
 }
 

@@ -13,6 +13,12 @@ use crate::model::archive::{
 };
 use crate::model::{Ranking, WeekKey};
 
+/// Servers in one statement.
+const SERVERS_MAX: usize = 500;
+
+/// `server_week.previous_rank` of the row `sw`, if `b` is the row of the week before.
+pub(in crate::archive) const PREVIOUS_RANK: &str = "IF(sw.server_rank IS NULL, NULL, b.server_rank)";
+
 impl Archive {
     pub(super) async fn upsert_weeks(&mut self, weeks: &[&WeekArchive]) -> Result<u64, TransactionError> {
         let mut week_rows = self.upsert(&WEEK);
@@ -61,6 +67,7 @@ impl Archive {
         }
 
         for (&week, servers) in &by_week {
+            self.write_previous_ranks(week, servers).await?;
             if servers.values().any(|job| !job.closed) {
                 // A week that is reopened.
                 let update = format!("UPDATE week SET checksum = NULL WHERE week = {week} AND checksum IS NOT NULL");
@@ -89,6 +96,25 @@ impl Archive {
             self.delete_surplus_positions(server, by_player).await?;
         }
         Ok(rows)
+    }
+
+    /// Sets the ranks of the week before, in this week and in the one after it.
+    async fn write_previous_ranks(
+        &mut self,
+        week: u32,
+        jobs: &BTreeMap<u32, &WeekArchive>,
+    ) -> Result<(), TransactionError> {
+        for servers in jobs.keys().collect::<Vec<_>>().chunks(SERVERS_MAX) {
+            for week in [week, week + 1] {
+                let update = format!(
+                    "UPDATE server_week sw LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
+                     SET sw.previous_rank = {PREVIOUS_RANK} WHERE {}",
+                    in_group(("sw.week", week), "sw.server", servers)
+                );
+                self.execute(update).await.doing(SERVER_WEEK.name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Deletes other best positions of these players on a server.
@@ -149,7 +175,8 @@ impl Archive {
 
 /// The values of a row of `server_week`.
 pub(in crate::archive) fn server_week_values(row: &mut Values<'_>, job: &WeekArchive) {
-    row.uint(job.week.0).uint(job.server.0).opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
+    row.uint(job.week.0).uint(job.server.0).opt_uint(job.game.map(|game| game.0));
+    row.opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
     for size in job.board_sizes {
         row.uint(size);
     }

@@ -457,6 +457,7 @@ impl World {
             tables.insert(name, BTreeSet::new());
         }
         let mut totals: BTreeMap<(WeekKey, GameKey, MapKey), (u64, u64, u32)> = BTreeMap::new();
+        let mut server_weeks: BTreeMap<(WeekKey, ServerKey), (Option<u32>, Vec<String>)> = BTreeMap::new();
         let mut player_totals: BTreeMap<(PlayerKey, WeekKey), PlayerTotal> = BTreeMap::new();
         let mut put = |table: &'static str, row: Vec<String>| {
             assert!(tables.get_mut(table).unwrap().insert(row), "a duplicate row of {table}");
@@ -466,12 +467,8 @@ impl World {
                 ArchiveJob::Game { key, name } => put("game", vec![text(key), name]),
                 ArchiveJob::Map { key, name } => put("map", vec![text(key), name]),
                 ArchiveJob::Player { key, game, name, display } => {
-                    for at in 1..name.chars().count() {
-                        let (before, rest): (Vec<char>, String) =
-                            (name.chars().take(at).collect(), name.chars().skip(at).collect());
-                        if !before[at - 1].is_alphanumeric() && rest.starts_with(char::is_alphanumeric) {
-                            put("player_word", vec![rest.chars().take(64).collect(), text(key)]);
-                        }
+                    for (ordinal, word) in (1..).zip(later_words(&name)) {
+                        put("player_word", vec![text(key), text(ordinal), word, text(game)]);
                     }
                     put("player", vec![text(key), text(game), name, display])
                 }
@@ -491,7 +488,7 @@ impl World {
                         vec![
                             key.clone(),
                             it.url,
-                            it.hostname,
+                            it.hostname.clone(),
                             maybe(it.game),
                             maybe(it.map),
                             text(it.slots),
@@ -512,7 +509,12 @@ impl World {
                         ],
                     );
                     for tag in it.tags {
-                        put("server_tag", vec![key.clone(), tag]);
+                        let rank = it.rank.filter(|_| !it.removed);
+                        put("server_tag", vec![key.clone(), tag, text(it.players), maybe(rank)]);
+                    }
+                    let words = if it.removed { Vec::new() } else { later_words(&it.hostname) };
+                    for (ordinal, word) in (1..).zip(words) {
+                        put("server_word", vec![key.clone(), text(ordinal), word]);
                     }
                     for screened in it.screened {
                         let reason = screened.reason.name().to_owned();
@@ -529,6 +531,7 @@ impl World {
                             points,
                             maybe(entry.player),
                             spectator,
+                            maybe(it.game),
                         ];
                         put("online_player", row);
                     }
@@ -546,10 +549,11 @@ impl World {
                 ArchiveJob::Week(it) => {
                     let scope = [text(it.week), text(it.server)];
                     let row = |rest: Vec<String>| [&scope[..], &rest[..]].concat();
-                    let mut rest = vec![maybe(it.server_rank), text(it.player_ms), text(u8::from(it.closed))];
+                    let mut rest = vec![maybe(it.game), maybe(it.server_rank), text(it.player_ms)];
+                    rest.push(text(u8::from(it.closed)));
                     rest.extend(it.board_sizes.map(text));
                     rest.push(maybe(it.checksum));
-                    put("server_week", row(rest));
+                    server_weeks.insert((it.week, it.server), (it.server_rank, row(rest)));
                     for step in &it.steps {
                         put("board_step", row(vec![text(step.ranking.name()), text(step.position), hex(&step.order)]));
                     }
@@ -580,6 +584,12 @@ impl World {
                 }
             }
         }
+        for (&(week, server), (rank, row)) in &server_weeks {
+            let before = server_weeks.get(&(WeekKey(week.0 - 1), server)).and_then(|(rank, _)| *rank);
+            let previous = before.filter(|_| rank.is_some());
+            let moved = previous.zip(*rank).map(|(previous, rank)| i64::from(previous) - i64::from(rank));
+            put("server_week", [&row[..], &[maybe(previous), maybe(moved)]].concat());
+        }
         for ((week, game, map), (played_ms, player_ms, servers)) in totals {
             put(
                 "map_total",
@@ -593,6 +603,7 @@ impl World {
                 text(total.time_est_ms),
                 text(total.points),
                 format!("{points_est:?}"),
+                text(total.elo_rounds),
                 maybe(total.last_seen_ms),
             ]);
             put("player_total", row);
@@ -614,6 +625,13 @@ impl World {
         }
         tables
     }
+}
+
+/// The rest of a name from each later word on.
+fn later_words(name: &str) -> Vec<String> {
+    let characters: Vec<char> = name.chars().collect();
+    let begins = |at: &usize| !characters[at - 1].is_alphanumeric() && characters[*at].is_alphanumeric();
+    (1..characters.len()).filter(begins).map(|at| characters[at..].iter().take(64).collect()).collect()
 }
 
 /// A server that was never scanned.
@@ -650,7 +668,7 @@ pub fn new_server(key: u32, url: &str) -> ServerArchive {
 pub type Tables = BTreeMap<&'static str, BTreeSet<Vec<String>>>;
 
 /// Tables and the columns that are read; blobs as hex.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("game", "*"),
     ("map", "*"),
     ("player", "player, game, name, display"),
@@ -662,8 +680,9 @@ const TABLES: [(&str, &str); 18] = [
          bots_unidentified, added_ms, last_scan_ms, last_seen_ms, server_rank, server_rank_week, greylist_reason, removed",
     ),
     ("server_tag", "*"),
+    ("server_word", "*"),
     ("server_screening", "*"),
-    ("online_player", "*"),
+    ("online_player", "server, list_index, name, display, points, player, spectator, game"),
     (
         "server_series",
         "server, newest_ten_minutes_ms, newest_hour_ms, newest_day_ms, newest_week_ms, HEX(ten_minutes), HEX(hours), HEX(days), \
@@ -694,6 +713,7 @@ struct PlayerTotal {
     time_est_ms: u64,
     points: i64,
     points_est: f64,
+    elo_rounds: u32,
     last_seen_ms: Option<i64>,
 }
 
@@ -704,6 +724,7 @@ impl PlayerTotal {
         self.time_est_ms += row.time_est_ms;
         self.points += row.points;
         self.points_est += row.points_est;
+        self.elo_rounds += row.elo_rounds;
         let time = &row.places[Ranking::Time as usize];
         self.last_seen_ms = self.last_seen_ms.max(time.as_ref().map(|place| place.reached_ms));
     }
