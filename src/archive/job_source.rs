@@ -84,6 +84,11 @@ pub trait JobSource: Send + Sync {
         async { Ok(false) }
     }
 
+    /// Resolves when somebody waits for the next pass: the pause before it ends.
+    fn wanted(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
     /// Everything pending was in the archive at `at_ms`, Unix ms.
     fn completed(&self, _at_ms: i64) -> impl Future<Output = Result<(), SourceClosed>> + Send {
         async { Ok(()) }

@@ -38,6 +38,7 @@ impl Shared {
                 }
             }
         }
+        self.engine.want_archive();
         tracing::info!(weeks = labels.join(", "), server_weeks, everything, "an admin had weeks archived again");
         Ok(ResendRow { weeks: labels, server_weeks, everything })
     }

@@ -184,7 +184,7 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Waits. A stop ends the wait and resets the back-off. After a stop it waits only for
+    /// Waits. A stop, or somebody who waits for the next pass, ends the wait and resets the back-off. After a stop it waits only for
     /// the back-off after a failure.
     async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
         let is_stopping = stopping.load(Ordering::Relaxed);
@@ -195,6 +195,7 @@ impl<S: JobSource> Worker<S> {
             () = tokio::time::sleep(wait) => {}
             // This also applies if the stop was requested during the pass.
             () = wake.notified() => self.wait_ms = 0,
+            () = self.source.wanted() => self.wait_ms = 0,
         }
     }
 

@@ -125,6 +125,10 @@ impl JobSource for EngineHandle {
         Ok(boards.await?)
     }
 
+    async fn wanted(&self) {
+        self.archive_wanted().await;
+    }
+
     async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
         let tasks = self.call(|thread| {
             thread.commit()?;

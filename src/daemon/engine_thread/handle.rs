@@ -1,8 +1,9 @@
 //! How the other tasks reach the engine thread: they send it work, and wait for its reply.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::EngineThread;
 use crate::api::{ApiError, ErrorCode};
@@ -26,7 +27,11 @@ pub(in crate::daemon) enum Command {
 
 /// Sends work to the engine thread.
 #[derive(Clone, Debug)]
-pub(in crate::daemon) struct EngineHandle(mpsc::Sender<Command>);
+pub(in crate::daemon) struct EngineHandle {
+    commands: mpsc::Sender<Command>,
+    /// An admin wants the archive to be written now.
+    archive_wanted: Arc<Notify>,
+}
 
 /// The engine thread has ended, and with it the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +53,16 @@ impl From<EngineEnded> for SourceClosed {
 impl EngineHandle {
     pub(in crate::daemon) fn new() -> (EngineHandle, mpsc::Receiver<Command>) {
         let (commands, received) = mpsc::channel(QUEUE_MAX);
-        (EngineHandle(commands), received)
+        (EngineHandle { commands, archive_wanted: Arc::default() }, received)
+    }
+
+    /// Ends the pause of the archive's worker.
+    pub(in crate::daemon) fn want_archive(&self) {
+        self.archive_wanted.notify_one();
+    }
+
+    pub(super) async fn archive_wanted(&self) {
+        self.archive_wanted.notified().await;
     }
 
     /// Does work on the engine thread and returns its result.
@@ -75,12 +89,12 @@ impl EngineHandle {
 
     /// Sends a command. After the end of the thread nothing happens.
     pub(in crate::daemon) async fn send(&self, command: Command) {
-        _ = self.0.send(command).await;
+        _ = self.commands.send(command).await;
     }
 
     /// The number of commands that wait.
     pub(in crate::daemon) fn queued(&self) -> u64 {
-        (self.0.max_capacity() - self.0.capacity()) as u64
+        (self.commands.max_capacity() - self.commands.capacity()) as u64
     }
 }
 
