@@ -186,11 +186,22 @@ pub(in crate::archive) const ONLINE_TOTAL: Table =
 pub(in crate::archive) const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };
 
-/// Tables that are written with LOAD DATA where the database allows it. They have many rows. REPLACE
-/// must change a row in place and completely: the primary key is their only unique one, and
-/// every column that is not generated is written.
-pub(super) const LOADED: [&Table; 8] =
-    [&PLAYER_WEEK, &PLAYER_TOTAL, &BOARD_STEP, &MAP_WEEK, &BEST_POSITION, &PLAYER_WORD, &ONLINE_PLAYER, &TOP_BOARD_ROW];
+/// Tables that are written with LOAD DATA where the database allows it. They have many rows, and every column that is not
+/// generated is written. REPLACE changes a row with the same primary key. `player` has another unique key: a row with the
+/// same name and another key would be deleted, so names are compared before ([`names`](super::names)).
+pub(super) const LOADED: [&Table; 11] = [
+    &PLAYER,
+    &PLAYER_WORD,
+    &PLAYER_WEEK,
+    &PLAYER_TOTAL,
+    &PLAYER_SESSION,
+    &BOARD_STEP,
+    &MAP_WEEK,
+    &BEST_POSITION,
+    &ONLINE_PLAYER,
+    &SERVER_WORD,
+    &TOP_BOARD_ROW,
+];
 
 /// Rows that belong to one object: `group` and `member` are the columns that identify the
 /// object, `key` the rest of the primary key.
