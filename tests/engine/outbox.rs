@@ -2,16 +2,16 @@
 //! a resync, and so is a state that had no archive before. No database is used: the archive
 //! is a map from keys to values.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::scans::{self, Archived};
 use clqd::engine::{EngineSettings, Event, Outcome, StoreReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
-use clqd::model::archive::{ResendStep, ResyncChunk, ResyncStep};
+use clqd::model::archive::{BestPositionsByRanking, ResendStep, ResyncChunk, ResyncStep};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::outbox::ResyncCursor;
-use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl, WeekKey};
+use clqd::model::{ArchiveJob, OutboxKey, PlayerKey, ServerKey, ServerUrl, WeekKey};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -97,15 +97,30 @@ fn expected() -> Archived {
     archived
 }
 
-/// Removes weeks without rows: they may be archived or not, and nothing is written for them. A resync writes best
-/// positions once more, after those of the weeks.
-fn without_empty_weeks(archived: Archived) -> Archived {
-    let empty = |job: &ArchiveJob| match job {
-        ArchiveJob::Week(week) => week.rows.is_empty() && week.maps.is_empty(),
-        job => matches!(job, ArchiveJob::BestPositions(_)),
-    };
-    let complete = |(key, job)| (key, scans::complete(job));
-    archived.into_iter().filter(|(_, job)| !empty(job)).map(complete).collect()
+/// Best positions by server and player.
+type Best = BTreeMap<(ServerKey, PlayerKey), BestPositionsByRanking>;
+
+/// Removes weeks without rows: they may be archived or not, and nothing is written for them. Best positions are
+/// apart: they come with the weeks, or after them in a resync.
+fn without_empty_weeks(archived: Archived) -> (Archived, Best) {
+    let (mut all, mut best) = (Archived::new(), Best::new());
+    let (of_servers, others): (Vec<_>, Vec<_>) =
+        archived.into_iter().partition(|(_, job)| matches!(job, ArchiveJob::BestPositions(_)));
+    for (key, job) in others.into_iter().chain(of_servers) {
+        match scans::complete(job) {
+            ArchiveJob::BestPositions(job) => {
+                best.extend(job.best.into_iter().map(|it| ((job.server, it.player), it.three)));
+            }
+            ArchiveJob::Week(mut week) => {
+                best.extend(week.best.drain(..).map(|it| ((week.server, it.player), it.three)));
+                if !week.rows.is_empty() || !week.maps.is_empty() {
+                    all.insert(key, ArchiveJob::Week(week));
+                }
+            }
+            job => _ = all.insert(key, job),
+        }
+    }
+    (all, best)
 }
 
 fn resend(state: &mut State, week: WeekKey, from: ServerKey, servers_max: u32) -> ResendStep {

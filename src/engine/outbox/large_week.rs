@@ -8,6 +8,7 @@
 //! during this time are in the outbox again. The copy is not stored: after a crash the week is
 //! still in the outbox, and is requested from the first chunk again.
 
+use super::BestPositionsIn;
 use super::changes::ChangedRows;
 use super::week_rows::WeekRows;
 use crate::engine::{Engine, ReadError, StoreReader};
@@ -95,7 +96,8 @@ impl Engine {
             return Ok(WeekChunk::NotAvailable);
         }
         let most = self.global.settings.archive_chunk_rows;
-        let week = self.week_archive(source, large.week, large.server, &large.rows, after, most)?;
+        let week =
+            self.week_archive(source, (large.week, large.server), &large.rows, after, most, BestPositionsIn::Week)?;
         large.first_chunk_sent = true;
         let copy_id = large.copy_id;
         self.large_week = Some(large);

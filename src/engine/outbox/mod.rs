@@ -39,6 +39,15 @@ const BEST_PLAYERS_MAX: usize = 1_000;
 /// Tasks of one pass of the archive.
 const TASKS_MAX: usize = 100;
 
+/// Where the best positions of a closed week are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BestPositionsIn {
+    /// With the rows of the week.
+    Week,
+    /// Of all weeks at once, after the weeks: see [`BestPositionsArchive`].
+    Objects,
+}
+
 impl Engine {
     /// The entries of the outbox that are tasks.
     pub fn archive_tasks(&self, source: &dyn StoreReader) -> Vec<OutboxEntry> {
@@ -96,7 +105,7 @@ impl Engine {
                     // A copy that was begun for an earlier job lacks changes since.
                     self.large_week.take_if(|large| (large.week, large.server) == (week, server));
                     let changed = self.global.archive_changes.begin_job(week, server);
-                    self.week_job(source, week, server, changed)?
+                    self.week_job(source, week, server, changed, BestPositionsIn::Week)?
                 }
                 key => self.archive_job(source, key)?,
             };
@@ -132,7 +141,9 @@ impl Engine {
                 },
             },
             OutboxKey::Server(key) => self.server_archive(key).map(|server| ArchiveJob::Server(Box::new(server))),
-            OutboxKey::Week { week, server } => self.week_job(source, week, server, ChangedRows::All)?,
+            OutboxKey::Week { week, server } => {
+                self.week_job(source, week, server, ChangedRows::All, BestPositionsIn::Week)?
+            }
             OutboxKey::BestPositions { server, after } => {
                 Some(ArchiveJob::BestPositions(Box::new(self.best_positions(source, server, after)?)))
             }
@@ -222,6 +233,7 @@ impl Engine {
         week: WeekKey,
         server: ServerKey,
         changed: ChangedRows,
+        best: BestPositionsIn,
     ) -> Result<Option<ArchiveJob>, ReadError> {
         if !self.global.is_kept(week.into()) {
             return Ok(None);
@@ -241,7 +253,7 @@ impl Engine {
         week_rows.changed.add_players(self.live_players(week, server));
         week_rows.push_rows(&rows);
         while !week_rows.assign_positions(usize::MAX) {}
-        let week = self.week_archive(source, week, server, &week_rows, None, usize::MAX)?;
+        let week = self.week_archive(source, (week, server), &week_rows, None, usize::MAX, best)?;
         Ok(Some(ArchiveJob::Week(Box::new(week))))
     }
 
@@ -255,11 +267,11 @@ impl Engine {
     fn week_archive(
         &self,
         source: &dyn StoreReader,
-        week: WeekKey,
-        server: ServerKey,
+        (week, server): (WeekKey, ServerKey),
         week_rows: &WeekRows,
         after: Option<PlayerKey>,
         most: usize,
+        best_in: BestPositionsIn,
     ) -> Result<WeekArchive, ReadError> {
         let (span, rows) = week_rows.rows_after(after, most);
         let closed = week_rows.closed;
@@ -279,7 +291,8 @@ impl Engine {
         let maps = maps.map(|(map, row)| MapWeekArchive { map, played_ms: row.played_ms, player_ms: row.player_ms });
         let mut best = Vec::new();
         // The archive still has positions of a reopened week.
-        if closed || self.global.meta.reopened_weeks.contains(&week) {
+        let writes_best = closed || self.global.meta.reopened_weeks.contains(&week);
+        if writes_best && best_in == BestPositionsIn::Week {
             for row in &rows {
                 if let Some(kept) = source.best(server, row.player)? {
                     best.push(self.best_archive(server, row.player, &kept));

@@ -11,7 +11,7 @@
 use std::mem::Discriminant;
 
 use super::changes::ChangedRows;
-use super::{Engine, ReadError, StoreReader};
+use super::{BestPositionsIn, Engine, ReadError, StoreReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, KeyRange, ObjectRange, PlayerKeyRange, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
@@ -326,7 +326,7 @@ impl ChunkReader<'_> {
     }
 
     fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
-        match self.engine.week_job(self.source, week, server, ChangedRows::All)? {
+        match self.engine.week_job(self.source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
             Some(ArchiveJob::Week(job)) => {
                 self.rows += 1 + job.rows.len() + job.maps.len();
                 self.chunk.records.push(ArchiveJob::Week(job));

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::changes::ChangedRows;
-use super::{Engine, ReadError, StoreReader};
+use super::{BestPositionsIn, Engine, ReadError, StoreReader};
 use crate::model::archive::{ArchiveJob, ExpectedObjects, ExpectedStep, ExpectedWeek, ResyncChunk};
 use crate::model::outbox::ResyncCursor;
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
@@ -49,7 +49,7 @@ impl Engine {
             }
             let Some(server_state) = self.server_state(server) else { continue };
             let url = server_state.record.url.as_str().to_owned();
-            let values = match self.week_job(source, week, server, ChangedRows::All)? {
+            let values = match self.week_job(source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
                 Some(ArchiveJob::Week(values)) => Some(values),
                 _ => None,
             };
