@@ -185,17 +185,18 @@ pub(super) fn literal(value: &str) -> String {
     Value::from(value).as_sql(false)
 }
 
-/// The condition for rows of some objects in one group, such as servers in a week:
-/// `(week,server) IN ((2968,1),(2968,2))`. Written as `week = 2968 AND server IN (1,2)`, the database
-/// may read the whole week: its statistics are old while a table grows, and then the week seems
-/// small. That made the first fill of 1,000,000 rows slower by a factor of four.
+/// The condition for rows of some objects in one group, such as servers in a week: `week = 2968 AND server IN (1,2)`.
+///
+/// A SELECT must name the index (`FORCE INDEX`). Otherwise the database may read the whole week: its statistics are
+/// old while a table grows, and then the week seems small. `(week,server) IN ((2968,1),(2968,2))` prevents that,
+/// too, but MariaDB's time for it grows with the square of the list if the index begins with the group: 4.5 ms for 100
+/// members, 92 ms for 400, instead of 0.5 and 0.9 ms.
 pub(super) fn in_group<T: std::fmt::Display>(
     (group_column, group): (&str, impl std::fmt::Display),
-    member_columns: &str,
+    member_column: &str,
     members: impl IntoIterator<Item = T>,
 ) -> String {
-    let members = comma_separated(members.into_iter().map(|member| format!("({group},{member})")));
-    format!("({group_column},{member_columns}) IN ({members})")
+    format!("{group_column} = {group} AND {member_column} IN ({})", comma_separated(members))
 }
 
 /// `a,b,c`.

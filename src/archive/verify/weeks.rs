@@ -54,7 +54,7 @@ impl Archive {
         last_game: GameKey,
         all: &mut Verification,
     ) -> Result<(), ArchiveError> {
-        let mut found = self.read_rows(&SERVER_WEEK, &of_servers(week, jobs)).await?;
+        let mut found = self.read_rows_from(&SERVER_WEEK, &from_servers(&SERVER_WEEK, "", week, jobs)).await?;
         let mut expected = ExpectedRows::new(&SERVER_WEEK);
         for job in jobs {
             let mut row = literals(|row| server_week_values(row, job));
@@ -76,7 +76,7 @@ impl Archive {
         compare(&expected, &found, all);
         // Computed from the rows of both weeks.
         let select = format!(
-            "SELECT sw.week, sw.server, {PREVIOUS_RANK}, sw.previous_rank FROM server_week sw \
+            "SELECT sw.week, sw.server, {PREVIOUS_RANK}, sw.previous_rank FROM server_week sw FORCE INDEX (PRIMARY) \
              LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
              WHERE NOT ({PREVIOUS_RANK} <=> sw.previous_rank) AND {}",
             in_group(("sw.week", week), "sw.server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)))
@@ -105,7 +105,7 @@ impl Archive {
         }
         let span = jobs.first().map_or_else(String::new, |job| player_range_condition(job.span));
         assert!(jobs.len() < 2 || jobs.iter().all(|job| job.span == jobs[0].span), "a chunk is compared alone");
-        let found = self.read_rows(&PLAYER_WEEK, &format!("{span}{}", of_servers(week, jobs))).await?;
+        let found = self.read_rows_from(&PLAYER_WEEK, &from_servers(&PLAYER_WEEK, &span, week, jobs)).await?;
         compare(&expected, &found, all);
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Archive {
         last_game: GameKey,
         all: &mut Verification,
     ) -> Result<(), ArchiveError> {
-        let found = self.read_rows(&MAP_WEEK, &of_servers(week, jobs)).await?;
+        let found = self.read_rows_from(&MAP_WEEK, &from_servers(&MAP_WEEK, "", week, jobs)).await?;
         let mut expected = ExpectedRows::new(&MAP_WEEK);
         for (job, row) in jobs.iter().flat_map(|job| job.maps.iter().map(move |row| (job, row))) {
             expected.add(literals(|values| map_week_values(values, job, row)));
@@ -139,7 +139,7 @@ impl Archive {
                 row.uint(week.0).uint(job.server.0).text(step.ranking.name()).uint(step.position).bytes(&step.order);
             }));
         }
-        let found = self.read_rows(&BOARD_STEP, &of_servers(week, jobs)).await?;
+        let found = self.read_rows_from(&BOARD_STEP, &from_servers(&BOARD_STEP, "", week, jobs)).await?;
         compare(&expected, &found, all);
         Ok(())
     }
@@ -165,7 +165,9 @@ fn is_empty(job: &WeekArchive) -> bool {
         && job.board_sizes == [0; 5]
 }
 
-fn of_servers(week: WeekKey, jobs: &[&WeekArchive]) -> String {
+/// `FROM table WHERE ...`: rows of some servers in a week, `among` those with another condition.
+fn from_servers(table: &Table, among: &str, week: WeekKey, jobs: &[&WeekArchive]) -> String {
     // An empty list is not valid SQL; no server has key 0.
-    in_group(("week", week), "server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)))
+    let servers = in_group(("week", week), "server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)));
+    format!("FROM {} FORCE INDEX (PRIMARY) WHERE {among}{servers}", table.name)
 }

@@ -1,13 +1,16 @@
 //! Writes the steps of boards. A job contains all steps of a board, but few steps change from one
 //! interval to the next. Steps that are equal in the archive are not written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::tables::BOARD_STEP;
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::{in_group, literal};
+use crate::archive::sql::{comma_separated, in_group, literal};
 use crate::model::archive::WeekArchive;
+
+/// Steps in one DELETE. The database's time for it grows with the square of their number.
+const SURPLUS_MAX: usize = 50;
 
 /// Servers in one SELECT: their steps are some thousand rows.
 const SERVERS_MAX: usize = 500;
@@ -30,7 +33,7 @@ impl Archive {
         for jobs in jobs.chunks(SERVERS_MAX) {
             self.doing = table;
             let select = format!(
-                "SELECT server, ranking, position, board_order FROM {table} WHERE {}",
+                "SELECT server, ranking, position, board_order FROM {table} FORCE INDEX (PRIMARY) WHERE {}",
                 in_group(("week", week), "server", jobs.iter().map(|(server, _)| server))
             );
             let found: Vec<(u32, String, u32, Vec<u8>)> = self.rows(&select).await.doing(table)?;
@@ -51,15 +54,21 @@ impl Archive {
                 }
             }
             rows += self.execute_upsert(changed).await?;
+            // A closed week has no steps.
+            let without = jobs.iter().filter(|(_, job)| job.steps.is_empty()).map(|(server, _)| *server);
+            let without: BTreeSet<u32> = without.filter(|server| found.keys().any(|key| key.0 == *server)).collect();
+            if !without.is_empty() {
+                let delete = format!("DELETE FROM {table} WHERE {}", in_group(("week", week), "server", &without));
+                self.execute(&delete).await.doing(table)?;
+            }
             let surplus: Vec<String> = found
                 .keys()
-                .map(|(server, ranking, position)| format!("{server},{},{position}", literal(ranking)))
+                .filter(|(server, ..)| !without.contains(server))
+                .map(|(server, ranking, position)| format!("({week},{server},{},{position})", literal(ranking)))
                 .collect();
-            for surplus in surplus.chunks(SERVERS_MAX) {
-                let delete = format!(
-                    "DELETE FROM {table} WHERE {}",
-                    in_group(("week", week), "server,ranking,position", surplus)
-                );
+            for surplus in surplus.chunks(SURPLUS_MAX) {
+                let keys = comma_separated(surplus);
+                let delete = format!("DELETE FROM {table} WHERE (week,server,ranking,position) IN ({keys})");
                 self.execute(&delete).await.doing(table)?;
             }
         }

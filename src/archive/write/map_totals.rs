@@ -49,7 +49,7 @@ impl Archive {
             self.doing = "map_week";
             let by_server: BTreeMap<u32, &WeekArchive> = jobs.iter().copied().collect();
             let select = format!(
-                "SELECT server, map, game, played_ms, player_ms FROM map_week WHERE {}",
+                "SELECT server, map, game, played_ms, player_ms FROM map_week FORCE INDEX (PRIMARY) WHERE {}",
                 in_group(("week", week), "server", by_server.keys())
             );
             let replaced: Vec<(u32, u32, Option<u32>, i64, i64)> = self.rows(&select).await.doing("map_week")?;

@@ -66,7 +66,7 @@ impl Archive {
         self.doing = "player";
         for expected in expected.chunks(NAME_LIST_MAX) {
             let mut select = format!(
-                "SELECT player, game, name FROM player WHERE player IN ({})",
+                "SELECT player, game, name FROM player FORCE INDEX (PRIMARY) WHERE player IN ({})",
                 comma_separated(expected.iter().map(|(key, _)| key))
             );
             let mut by_game: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
@@ -74,7 +74,7 @@ impl Archive {
                 by_game.entry(*game).or_default().push(name);
             }
             for (game, names) in &by_game {
-                select.push_str(" UNION SELECT player, game, name FROM player WHERE ");
+                select.push_str(" UNION SELECT player, game, name FROM player FORCE INDEX (player_game_name) WHERE ");
                 select.push_str(&in_group(("game", game), "name", names.iter().map(|name| literal(name))));
             }
             let stored: Vec<(u32, u32, String)> = self.rows(&select).await.doing("player")?;

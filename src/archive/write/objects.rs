@@ -15,17 +15,20 @@ use crate::archive::error::{ArchiveError, StatementError};
 use crate::archive::sql::{Table, Values, comma_separated, literal, literals, truncate_chars};
 use crate::archive::upsert::Upsert;
 use crate::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
-use crate::model::archive::{ArchiveJob, BestPositionsArchive, KeyRange, ObjectRange, ServerArchive};
+use crate::model::archive::{ArchiveJob, BestPositionsArchive, KeyRange, ObjectRange, PlayerKeyRange, ServerArchive};
 use crate::model::search_text::fold;
-use crate::model::{PlayerKey, Session, SessionKey};
+use crate::model::{PlayerKey, ServerKey, Session, SessionKey};
 
 /// Widths of columns, in characters. Text that is only displayed is truncated to them.
 const GREYLIST_CHARS: usize = 1_000;
 const TAG_CHARS: usize = 190;
 const WORD_CHARS: usize = 64;
 
-/// Rows that one statement deletes.
-const SURPLUS_MAX: usize = 1_000;
+/// Rows that one statement deletes. The database's time for it grows with the square of their number.
+const SURPLUS_MAX: usize = 50;
+
+/// Servers in one SELECT.
+const SERVERS_MAX: usize = 500;
 
 /// Takes a row of a table: a function that adds its values.
 pub(in crate::archive) type PutRow<'p> = dyn FnMut(&'static Table, &dyn Fn(&mut Values<'_>)) + Send + 'p;
@@ -150,8 +153,29 @@ impl Archive {
     }
 
     async fn delete_surplus_best(&mut self, jobs: &[&ArchiveJob]) -> Result<(), TransactionError> {
+        if !jobs.iter().any(|job| matches!(job, ArchiveJob::BestPositions(_))) {
+            return Ok(());
+        }
+        let mut found: BTreeMap<u32, usize> = BTreeMap::new();
+        for jobs in jobs.chunks(SERVERS_MAX) {
+            let servers = jobs.iter().filter_map(|job| match job {
+                ArchiveJob::BestPositions(job) if job.players == PlayerKeyRange::ALL => Some(job.server),
+                _ => None,
+            });
+            // No server has key 0.
+            let servers = comma_separated(servers.chain([ServerKey(0)]));
+            let count = format!(
+                "SELECT server, COUNT(*) FROM best_position FORCE INDEX (PRIMARY) WHERE server IN ({servers}) GROUP BY server"
+            );
+            found.extend(self.rows::<(u32, usize)>(&count).await.doing(BEST_POSITION.name)?);
+        }
         for job in jobs {
             let ArchiveJob::BestPositions(job) = job else { continue };
+            let written: usize = job.best.iter().map(|it| best_rows(&it.three).count()).sum();
+            if found.get(&job.server.0) == Some(&written) {
+                // All rows of the server are those that were just written.
+                continue;
+            }
             let by_player = job.best.iter().map(|it| (it.player.0, it.three.clone())).collect();
             self.delete_surplus_positions(job.server.0, &by_player).await?;
         }

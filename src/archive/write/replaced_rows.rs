@@ -61,7 +61,7 @@ impl Archive {
         for (span, servers) in by_span(&known) {
             for servers in servers.chunks(SERVERS_MAX) {
                 let count = format!(
-                    "SELECT server, COUNT(*) FROM player_week WHERE {}{} GROUP BY server",
+                    "SELECT server, COUNT(*) FROM player_week FORCE INDEX (PRIMARY) WHERE {}{} GROUP BY server",
                     player_range_condition(span),
                     in_group(("week", week), "server", servers)
                 );
@@ -90,7 +90,7 @@ impl Archive {
         }
         self.doing = SERVER_WEEK.name;
         let among = in_group(("week", week), "server", complete.keys());
-        let select = format!("SELECT server FROM {} WHERE {among}", SERVER_WEEK.name);
+        let select = format!("SELECT server FROM {} FORCE INDEX (PRIMARY) WHERE {among}", SERVER_WEEK.name);
         let known: BTreeSet<u32> = self.rows::<u32>(&select).await.doing(SERVER_WEEK.name)?.into_iter().collect();
         // The first chunk of a large week has inserted that row already.
         complete.retain(|server, job| known.contains(server) || job.span.after.is_some());

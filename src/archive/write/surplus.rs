@@ -47,7 +47,10 @@ impl Archive {
         self.doing = table;
         let members: Vec<u32> = members.collect();
         for members in members.chunks(IN_LIST_MAX) {
-            let count = format!("SELECT {member}, COUNT(*) FROM {table} WHERE {} GROUP BY {member}", rows_of(members));
+            let count = format!(
+                "SELECT {member}, COUNT(*) FROM {table} FORCE INDEX (PRIMARY) WHERE {} GROUP BY {member}",
+                rows_of(members)
+            );
             for (it, count) in self.rows::<(u32, usize)>(&count).await.doing(table)? {
                 let wanted = wanted(it);
                 if count == wanted.len() {

@@ -107,7 +107,7 @@ impl Archive {
         for servers in jobs.keys().collect::<Vec<_>>().chunks(SERVERS_MAX) {
             for week in [week, week + 1] {
                 let update = format!(
-                    "UPDATE server_week sw LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
+                    "UPDATE server_week sw FORCE INDEX (PRIMARY) LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
                      SET sw.previous_rank = {PREVIOUS_RANK} WHERE {}",
                     in_group(("sw.week", week), "sw.server", servers)
                 );
@@ -146,7 +146,9 @@ impl Archive {
         let mut earlier: BTreeMap<u32, Vec<(String, u32, u32)>> = BTreeMap::new();
         for players in since.keys().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
             let condition = in_group(("server", server), "player", players);
-            let select = format!("SELECT player, ranking, position, week FROM best_position WHERE {condition}");
+            let select = format!(
+                "SELECT player, ranking, position, week FROM best_position FORCE INDEX (PRIMARY) WHERE {condition}"
+            );
             for (player, ranking, position, week) in self.rows::<(u32, String, u32, u32)>(&select).await? {
                 if week < since[&player].0 {
                     earlier.entry(player).or_default().push((ranking, position, week));
