@@ -103,12 +103,19 @@ pub(in crate::archive) fn from_range(table: &Table, range: &ObjectRange) -> Stri
         ObjectRange::BestPositions { servers, players, .. } => {
             format!("FROM {name} WHERE {}{}", player_range_condition(*players), within("server", servers))
         }
-        ObjectRange::Sessions { servers, day, .. } => format!(
-            "FROM {name} FORCE INDEX (player_session_by_end) WHERE end_ms >= {} AND end_ms < {} AND {}",
-            day.start_ms(),
-            day.end_ms(),
-            within("server", servers)
-        ),
+        ObjectRange::Sessions { servers, day, .. } => {
+            let ended = format!("end_ms >= {} AND end_ms < {}", day.start_ms(), day.end_ms());
+            match servers.last.map(|last| servers.first..=last) {
+                // By the index of times, the database would read the whole day for each range of servers.
+                Some(few) if few.clone().count() <= SERVERS_MAX => {
+                    format!("FROM {name} FORCE INDEX (PRIMARY) WHERE server IN ({}) AND {ended}", comma_separated(few))
+                }
+                _ => format!(
+                    "FROM {name} FORCE INDEX (player_session_by_end) WHERE {ended} AND {}",
+                    within("server", servers)
+                ),
+            }
+        }
     }
 }
 
