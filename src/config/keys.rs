@@ -305,7 +305,7 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "query_timeout_ms", whole(1_000, 600_000, "ms"), Reload)
         .described("30000", "Timeout of one statement. The connection is closed after it."),
     key("archive", "keep_weeks", whole(0, 5_200, "weeks"), Reload)
-        .described("0", "How many weeks before the newest week of the state are kept in MySQL. Rows of players, maps and servers in older weeks are deleted, in small steps. Weeks that the state keeps are never deleted, and best positions neither. 0: all weeks are kept."),
+        .described("0", "How many weeks before the newest week of the state are kept in MySQL. Rows of players, maps and servers in older weeks are deleted, in small steps; the ranks of servers a week later. Weeks that the state keeps are never deleted, and best positions neither. 0: all weeks are kept."),
     key("archive", "keep_online_days", whole(0, 36_500, "days"), Reload)
         .described("0", "How long the table `online_total` (players and servers online in ten minutes) is kept; those of hours and days stay. 0: for ever."),
     key("archive", "keep_top_board_days", whole(0, 36_500, "days"), Reload)

@@ -69,7 +69,11 @@ async fn rows_older_than_the_settings_are_deleted() {
         keep_sessions_days: 5,
         ..database.settings()
     };
+    database.run("UPDATE server_week SET checksum = 5").await;
     let deleted = archive(settings.clone(), &outbox).await;
+    let checksums = "SELECT COUNT(*) FROM server_week sw WHERE checksum IS NOT NULL AND NOT EXISTS \
+                     (SELECT 1 FROM player_week pw WHERE pw.week = sw.week)";
+    assert_eq!(database.value(checksums).await, "0", "of rows that are gone");
     assert!(deleted > 1_500, "{deleted}");
     for table in WEEK_TABLES {
         let kept = weeks(&database, table).await;

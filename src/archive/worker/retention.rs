@@ -45,6 +45,15 @@ impl<S: JobSource> Worker<S> {
             }));
             let forget = format!("UPDATE week SET checksum = NULL WHERE week < {oldest_kept} AND checksum IS NOT NULL");
             archive.run_fenced("week", &forget).await?;
+            let forget = format!(
+                "UPDATE server_week SET checksum = NULL WHERE week < {oldest_kept} AND checksum IS NOT NULL \
+                 LIMIT {ROWS_PER_STEP}"
+            );
+            for _ in 0..STEPS_PER_PASS {
+                if archive.run_fenced("server_week", &forget).await? < ROWS_PER_STEP {
+                    break;
+                }
+            }
         }
         if settings.keep_online_days > 0 {
             old.push(("online_total", format!("at_ms < {}", before_ms(settings.keep_online_days))));
