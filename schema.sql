@@ -419,7 +419,7 @@ CREATE TABLE IF NOT EXISTS online_day (
   players       DOUBLE       NOT NULL COMMENT 'Mean players: sum of online_hour.players, divided by the number of hours of all games',
   players_max   INT UNSIGNED NOT NULL COMMENT 'Most players in online_hour',
   servers       DOUBLE       NOT NULL COMMENT 'Mean servers',
-  players_known BIGINT UNSIGNED NULL COMMENT 'Known players at the last publication of the day; NULL: only known of all games',
+  players_known BIGINT       NULL COMMENT 'Known players at the last publication of the day, without merged and forgotten ones; NULL: only known of all games',
   PRIMARY KEY (game, at_ms)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='Players and servers online by day, of each game and of all: from online_hour';
@@ -627,7 +627,7 @@ JOIN player p ON p.player = r.player;
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_total AS
 SELECT game, at_ms, players, servers FROM online_total;
 
--- The same by hour and by local day, with the most players. New players by day:
+-- The same by hour and by local day, with the most players. New players by day, less those that were merged or forgotten:
 --   SELECT at_ms, players_known - LAG(players_known) OVER (ORDER BY at_ms) FROM clq_online_day WHERE game = 0
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_online_hour AS
 SELECT game, at_ms, players, players_max, servers FROM online_hour;

@@ -8,7 +8,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, BoardStep, ListEntry, MapWeekArchive, OrderBytes, PlayerKeyRange, PlayerWeekArchive,
     ServerArchive, WeekArchive, step_spacing,
 };
-use clqd::model::calendar::{Calendar, DAY_MS, week_label};
+use clqd::model::calendar::{Calendar, DAY_MS, HOUR_MS, MINUTE_MS, week_label};
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
@@ -201,7 +201,10 @@ async fn fill(archive: &mut Archive) {
     for number in 0..300 {
         let online = vec![OnlineTotal { game: GameKey(1), servers: 4, players: 9 }];
         let now_ms = 1_794_600_000_000 + number * 600_000;
-        let totals = SiteTotals { now_ms, day_start_ms: now_ms - now_ms % DAY_MS, online, ..SiteTotals::default() };
+        // Players are merged and forgotten, so there are fewer each day.
+        let players_known = 10_000 - i64::unsigned_abs(number);
+        let day_start_ms = now_ms - now_ms % DAY_MS;
+        let totals = SiteTotals { now_ms, day_start_ms, players_known, online, ..SiteTotals::default() };
         archive.write_site_totals(&totals).await.unwrap();
     }
 }
@@ -265,6 +268,30 @@ async fn add_rows(database: &Database, rows: u32) {
             ))
             .await;
     }
+}
+
+/// In some time zones a day begins within an hour, and a clock that was ahead leaves later values.
+#[tokio::test]
+async fn means_of_a_day_are_those_of_its_hours() {
+    let database = Database::new().await;
+    database.migrate().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    let hour_ms = 1_794_600_000_000 - 1_794_600_000_000 % HOUR_MS;
+    database.run(&format!("INSERT INTO online_total VALUES (0, {}, 9999, 1)", hour_ms + DAY_MS)).await;
+    database.run(&format!("INSERT INTO online_hour VALUES (0, {}, 9999, 9999, 1)", hour_ms + DAY_MS)).await;
+    let day_start_ms = hour_ms + HOUR_MS / 2;
+    for (minute, players) in [(30, 4), (40, 8), (60, 2)] {
+        let online = vec![OnlineTotal { game: GameKey(1), servers: 1, players }];
+        let now_ms = hour_ms + minute * MINUTE_MS;
+        let totals = SiteTotals { now_ms, day_start_ms, players_known: 7, online, ..SiteTotals::default() };
+        archive.write_site_totals(&totals).await.unwrap();
+    }
+    let hours =
+        format!("SELECT players, players_max FROM online_hour WHERE game = 0 AND at_ms <= {}", hour_ms + HOUR_MS);
+    assert_eq!(database.rows(&hours).await, [["6", "8"], ["2", "2"]]);
+    let day =
+        format!("SELECT players, players_max, players_known FROM online_day WHERE game = 0 AND at_ms = {day_start_ms}");
+    assert_eq!(database.rows(&day).await, [["4", "8", "7"]]);
 }
 
 #[tokio::test]
@@ -340,7 +367,8 @@ async fn pages_of_ten_million_rows() {
 
 /// Runs each query with the account of a website.
 async fn assert_pages_read_few_rows(database: &Database, conn: &mut Conn) {
-    let tables = "player, player_word, player_total, map, server, server_tag, server_word, tag_total, online_hour, online_day, online_player, server_week, player_week, best_position, \
+    let tables = "player, player_word, player_total, map, server, server_tag, server_word, tag_total, \
+                  online_hour, online_day, online_player, server_week, player_week, best_position, \
                   map_week, map_total, board_step, top_board, top_board_row, online_total, server_series";
     database.run(&format!("ANALYZE TABLE {tables}")).await;
     let before = rows_read(conn).await;

@@ -1,6 +1,8 @@
 //! Writes the totals of all servers, games and tags. The database computes those of hours and days from the values of
 //! ten minutes, and those of tags from the servers, so that repeating it changes nothing.
 
+use std::ops::RangeInclusive;
+
 use super::tables::{ONLINE_TOTAL, SITE_TOTAL};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
@@ -35,8 +37,12 @@ impl Archive {
         }
         let rows = self.execute_upsert(site).await? + self.execute_upsert(online).await?;
         let hour_ms = totals.now_ms - totals.now_ms.rem_euclid(HOUR_MS);
-        self.write_online_means("online_hour", "online_total", "MAX(players)", hour_ms).await?;
-        self.write_online_means("online_day", "online_hour", "MAX(players_max)", totals.day_start_ms).await?;
+        let now_ms = totals.now_ms;
+        self.write_online_means(("online_hour", hour_ms), "online_total", "MAX(players)", hour_ms..=now_ms).await?;
+        // In some time zones a day begins within an hour.
+        let day_ms = totals.day_start_ms;
+        let hours = day_ms - day_ms.rem_euclid(HOUR_MS)..=now_ms;
+        self.write_online_means(("online_day", day_ms), "online_hour", "MAX(players_max)", hours).await?;
         let known = format!(
             "UPDATE online_day SET players_known = {} WHERE game = {ALL_GAMES} AND at_ms = {}",
             totals.players_known, totals.day_start_ms
@@ -46,21 +52,23 @@ impl Archive {
         Ok(rows)
     }
 
-    /// Computes the means of the hour or day that began at `start_ms` and has not ended. A game without online servers
-    /// has no value, which is zero players.
+    /// Computes the means of an hour or a day that has not ended, from the values of a time range. A game without online
+    /// servers has no value, which is zero players.
     async fn write_online_means(
         &mut self,
-        table: &'static str,
+        (table, start_ms): (&'static str, i64),
         source: &str,
         players_max: &str,
-        start_ms: i64,
+        range: RangeInclusive<i64>,
     ) -> Result<(), TransactionError> {
         self.doing = table;
-        let values = format!("(SELECT COUNT(*) FROM {source} WHERE game = {ALL_GAMES} AND at_ms >= {start_ms})");
+        // A clock that was ahead may have left later values.
+        let within = format!("at_ms BETWEEN {} AND {}", range.start(), range.end());
+        let values = format!("(SELECT COUNT(*) FROM {source} WHERE game = {ALL_GAMES} AND {within})");
         let insert = format!(
             "INSERT INTO {table} (game, at_ms, players, players_max, servers) \
              SELECT game, {start_ms}, SUM(players) * 1e0 / {values}, {players_max}, SUM(servers) * 1e0 / {values} \
-             FROM {source} WHERE at_ms >= {start_ms} GROUP BY game \
+             FROM {source} WHERE {within} GROUP BY game \
              ON DUPLICATE KEY UPDATE players = VALUES(players), players_max = VALUES(players_max), servers = VALUES(servers)"
         );
         self.execute(insert).await.doing(table)
