@@ -9,7 +9,8 @@ use crate::archive::connect::Archive;
 use crate::archive::sql::{comma_separated, in_group, literal};
 use crate::model::archive::WeekArchive;
 
-/// Steps in one DELETE. The database's time for it grows with the square of their number.
+/// Servers or steps in one DELETE. For few, the database looks up how many rows they have, and does not read the whole
+/// week. For lists of pairs its time grows with the square of their number.
 const SURPLUS_MAX: usize = 50;
 
 /// Servers in one SELECT: their steps are some thousand rows.
@@ -55,10 +56,11 @@ impl Archive {
             }
             rows += self.execute_upsert(changed).await?;
             // A closed week has no steps.
+            let with_surplus: BTreeSet<u32> = found.keys().map(|(server, ..)| *server).collect();
             let without = jobs.iter().filter(|(_, job)| job.steps.is_empty()).map(|(server, _)| *server);
-            let without: BTreeSet<u32> = without.filter(|server| found.keys().any(|key| key.0 == *server)).collect();
-            if !without.is_empty() {
-                let delete = format!("DELETE FROM {table} WHERE {}", in_group(("week", week), "server", &without));
+            let without: BTreeSet<u32> = without.filter(|server| with_surplus.contains(server)).collect();
+            for few in without.iter().collect::<Vec<_>>().chunks(SURPLUS_MAX) {
+                let delete = format!("DELETE FROM {table} WHERE {}", in_group(("week", week), "server", few));
                 self.execute(&delete).await.doing(table)?;
             }
             let surplus: Vec<String> = found

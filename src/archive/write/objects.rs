@@ -27,7 +27,10 @@ const WORD_CHARS: usize = 64;
 /// Rows that one statement deletes. The database's time for it grows with the square of their number.
 const SURPLUS_MAX: usize = 50;
 
-/// Servers in one SELECT.
+/// Servers in one range that are listed. A resync and a verification read at most 2,000 at once.
+const SERVERS_OF_RANGE_MAX: usize = 4_000;
+
+/// Servers in one list. MariaDB joins a temporary table for a list of 1,000 or more.
 const SERVERS_MAX: usize = 500;
 
 /// Takes a row of a table: a function that adds its values.
@@ -107,8 +110,11 @@ pub(in crate::archive) fn from_range(table: &Table, range: &ObjectRange) -> Stri
             let ended = format!("end_ms >= {} AND end_ms < {}", day.start_ms(), day.end_ms());
             match servers.last.map(|last| servers.first..=last) {
                 // By the index of times, the database would read the whole day for each range of servers.
-                Some(few) if few.clone().count() <= SERVERS_MAX => {
-                    format!("FROM {name} FORCE INDEX (PRIMARY) WHERE server IN ({}) AND {ended}", comma_separated(few))
+                Some(few) if few.clone().count() <= SERVERS_OF_RANGE_MAX => {
+                    let few: Vec<u32> = few.collect();
+                    let lists = few.chunks(SERVERS_MAX).map(|few| format!("server IN ({})", comma_separated(few)));
+                    let among = lists.collect::<Vec<_>>().join(" OR ");
+                    format!("FROM {name} FORCE INDEX (PRIMARY) WHERE ({among}) AND {ended}")
                 }
                 _ => format!(
                     "FROM {name} FORCE INDEX (player_session_by_end) WHERE {ended} AND {}",

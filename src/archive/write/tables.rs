@@ -187,8 +187,9 @@ pub(in crate::archive) const MAP_WEEK: Table =
     Table { name: "map_week", columns: &["week", "server", "map", "game", "played_ms", "player_ms"], key_columns: 3 };
 
 /// Tables that are written with LOAD DATA where the database allows it. They have many rows, and every column that is not
-/// generated is written. REPLACE changes a row with the same primary key. `player` has another unique key: a row with the
-/// same name and another key would be deleted, so names are compared before ([`names`](super::names)).
+/// generated is written. REPLACE changes a row with the same primary key. `player` has another unique key, so a row with the
+/// same name and another key is deleted. Only somebody else can have written it. Names are compared before
+/// ([`names`](super::names)), except in a resync that fills an archive of this state.
 pub(super) const LOADED: [&Table; 11] = [
     &PLAYER,
     &PLAYER_WORD,
