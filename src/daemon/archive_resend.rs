@@ -28,6 +28,7 @@ impl Shared {
                         from = next;
                     }
                     ResendStep::OutboxTooLong => {
+                        self.engine.want_archive();
                         let message = format!(
                             "the outbox has more than half of archive.outbox_entries_max; {server_weeks} weeks of servers \
                              were queued, up to {}: repeat the rest when the archive has caught up",

@@ -61,12 +61,14 @@ impl Archive {
         let select = format!(
             "SELECT sums.*, total.servers, total.time_ms, total.time_est_ms, total.points, total.points_est, \
              total.elo_rounds, total.last_seen_ms FROM (SELECT player, COUNT(*) AS servers, SUM(time_ms) AS time_ms, \
-             SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, SUM(elo_rounds) AS elo_rounds, \
+             SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, \
+             SUM(elo_rounds) AS elo_rounds, \
              {} + MAX(time_reached_after_ms) AS last_seen_ms FROM player_week WHERE week = {week} GROUP BY player) AS sums \
              LEFT JOIN player_total AS total ON total.player = sums.player AND total.week = {week} \
              WHERE NOT (total.servers <=> sums.servers AND total.time_ms <=> sums.time_ms AND \
              total.time_est_ms <=> sums.time_est_ms AND total.points <=> sums.points AND \
-             total.last_seen_ms <=> sums.last_seen_ms AND total.elo_rounds <=> sums.elo_rounds AND ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}",
+             total.last_seen_ms <=> sums.last_seen_ms AND total.elo_rounds <=> sums.elo_rounds AND \
+             ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}",
             span.start
         );
         let key = |player: &str| vec![("player", player.to_owned()), ("week", week.to_string())];

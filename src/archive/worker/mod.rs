@@ -184,8 +184,8 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Waits. A stop, or somebody who waits for the next pass, ends the wait and resets the back-off. After a stop it waits only for
-    /// the back-off after a failure.
+    /// Waits. A stop, or somebody who waits for the next pass, ends the wait and resets the back-off. After a stop it
+    /// waits only for the back-off after a failure.
     async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
         let is_stopping = stopping.load(Ordering::Relaxed);
         if is_stopping && self.wait_ms == 0 {

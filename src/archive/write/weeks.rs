@@ -107,7 +107,8 @@ impl Archive {
         for servers in jobs.keys().collect::<Vec<_>>().chunks(SERVERS_MAX) {
             for week in [week, week + 1] {
                 let update = format!(
-                    "UPDATE server_week sw FORCE INDEX (PRIMARY) LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
+                    "UPDATE server_week sw FORCE INDEX (PRIMARY) \
+                     LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
                      SET sw.previous_rank = {PREVIOUS_RANK} WHERE {}",
                     in_group(("sw.week", week), "sw.server", servers)
                 );
