@@ -27,7 +27,7 @@ use anyhow::{Context, ensure};
 use database::{Database, Server};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use process::{Running, status, wait_until};
+use process::{Running, cpu_s, status, wait_until};
 
 const PLAYERS_PER_SERVER: u32 = 250;
 /// Players on a server at the same time.
@@ -243,13 +243,6 @@ impl Cost {
             load.cpu_s() / self.cpu_s()
         );
     }
-}
-
-/// User and system time of a process, seconds.
-fn cpu_s(process: u32) -> anyhow::Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
-    Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
 }
 
 /// A table whose rows are in a file.

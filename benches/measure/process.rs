@@ -28,11 +28,9 @@ impl Running {
         self.0.id()
     }
 
-    /// User and system time so far, seconds (proc_pid_stat(5), 100 ticks a second).
+    /// See [`cpu_s`].
     pub fn cpu_s(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
-        Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
+        cpu_s(self.0.id())
     }
 
     pub fn rss_kib(&self) -> anyhow::Result<u64> {
@@ -55,6 +53,13 @@ impl Drop for Running {
         _ = self.0.kill();
         _ = self.0.wait();
     }
+}
+
+/// User and system time of a process so far, seconds (proc_pid_stat(5), 100 ticks a second).
+pub fn cpu_s(process: u32) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
+    Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
 }
 
 /// The status of a running daemon.
