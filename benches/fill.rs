@@ -1,14 +1,15 @@
 //! Fills an archive from the state of a daemon, end to end: `cargo bench --bench fill`.
 //!
-//! Writes a log of `CLQD_ROWS` players (default 300,000) in a closed week and half of them again in a running one, 250 to a
-//! server, and replays it. A daemon with this state then fills an empty database on a private MariaDB, and after
-//! every row of it was changed, fills it again (`clqd archive resend`). Beside each, the `mariadb` client loads the same rows
-//! of all tables into another database on the same server with LOAD DATA LOCAL INFILE (REPLACE).
+//! Writes a log of `CLQD_ROWS` players (default 300,000) in a closed week, and of half of them again in a running one,
+//! 250 to a server, and replays it. A daemon with this state then fills an empty database on a private MariaDB. After
+//! every row of seven large tables was changed, it fills it again (`clqd archive resend`). Beside each,
+//! the `mariadb` client loads the same rows of all tables into another database on the same server with LOAD DATA LOCAL
+//! INFILE (REPLACE).
 //!
-//! Printed are the time by the clock and the CPU time of both sides, and the ratios of LOAD DATA's to clqd's. CPU time includes
-//! the removal of old versions of rows, which the database does afterwards. That of the
-//! daemon includes what it does besides: it scans nothing, but it has the website and builds boards.
-//! `CLQD_BINARY`: another build of clqd. The results are in docs/benchmarks.md.
+//! Printed are the time by the clock and the CPU time of both sides, and the ratios of LOAD DATA's to clqd's. The time
+//! of a fill begins with the first player in the database. CPU time includes the removal of old versions of rows, which
+//! the database does afterwards, and whatever else the daemon does: it scans nothing, but it has the website and builds
+//! boards. `CLQD_BINARY`: another build of clqd. The results are in docs/benchmarks.md.
 
 #[path = "../tests/support/database/mod.rs"]
 mod database;
@@ -89,7 +90,7 @@ fn main() -> anyhow::Result<()> {
     let clock_s = began.elapsed().as_secs_f64();
     purged()?;
     let fill = Cost::until(clock_s, before, cpu()?);
-    let (_files, tables) = runtime.block_on(dump(&database, &dir.path().join("dump")))?;
+    let tables = runtime.block_on(dump(&database, &dir.path().join("dump")))?;
     println!("{} rows of {} tables", tables.iter().map(|table| table.rows).sum::<u64>(), tables.len());
     tables.iter().for_each(|table| println!("  {:>9} {}", table.rows, table.name));
     let loaded = runtime.block_on(database.beside("clqd_loaded"));
@@ -115,7 +116,7 @@ fn main() -> anyhow::Result<()> {
     daemon.stop()
 }
 
-/// What makes every row of the large tables another one.
+/// How every row of the large tables is changed, so that clqd has to write all of them.
 const CHANGES: [(&str, &str); 7] = [
     ("player", "display = CONCAT(LEFT(display, 200), '!')"),
     ("player_word", "word = CONCAT(LEFT(word, 60), '!')"),
@@ -172,7 +173,7 @@ impl Clqd {
     }
 }
 
-/// Lists of all servers: half a year ago all players, now every second group of them.
+/// Lists of all servers: a week ago of all players, now of every second group of them.
 fn write_log(log: &Path, servers: u32) -> anyhow::Result<()> {
     let now_ms = clqd::clock::system_ms();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(log)?);
@@ -258,7 +259,7 @@ fn columns_of<'t>(tables: &'t [Dumped], name: &str) -> &'t str {
 }
 
 /// Writes the rows of all tables to files, in order of the primary key. The server writes them, as another user.
-async fn dump(database: &Database, dir: &Path) -> anyhow::Result<(PathBuf, Vec<Dumped>)> {
+async fn dump(database: &Database, dir: &Path) -> anyhow::Result<Vec<Dumped>> {
     std::fs::create_dir(dir)?;
     for dir in [dir, dir.parent().context("a parent")?] {
         std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
@@ -281,7 +282,7 @@ async fn dump(database: &Database, dir: &Path) -> anyhow::Result<(PathBuf, Vec<D
             tables.push(Dumped { name, columns, file, rows });
         }
     }
-    Ok((dir.to_owned(), tables))
+    Ok(tables)
 }
 
 /// Loads the files with the `mariadb` client, a transaction for each table.
