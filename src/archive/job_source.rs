@@ -84,7 +84,7 @@ pub trait JobSource: Send + Sync {
         async { Ok(false) }
     }
 
-    /// Resolves when somebody waits for the next pass: the pause before it ends.
+    /// Resolves when an admin wants the next pass at once.
     fn wanted(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

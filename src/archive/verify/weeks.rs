@@ -79,7 +79,7 @@ impl Archive {
             "SELECT sw.week, sw.server, {PREVIOUS_RANK}, sw.previous_rank FROM server_week sw FORCE INDEX (PRIMARY) \
              LEFT JOIN server_week b ON b.week = sw.week - 1 AND b.server = sw.server \
              WHERE NOT ({PREVIOUS_RANK} <=> sw.previous_rank) AND {}",
-            in_group(("sw.week", week), "sw.server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)))
+            in_group(("sw.week", week), "sw.server", servers_of(jobs))
         );
         for row in self.read(SERVER_WEEK.name, &select).await? {
             let [week, server, expected, found] = <[String; 4]>::try_from(row).expect("columns of the query");
@@ -167,7 +167,11 @@ fn is_empty(job: &WeekArchive) -> bool {
 
 /// `FROM table WHERE ...`: rows of some servers in a week, `among` those with another condition.
 fn from_servers(table: &Table, among: &str, week: WeekKey, jobs: &[&WeekArchive]) -> String {
-    // An empty list is not valid SQL; no server has key 0.
-    let servers = in_group(("week", week), "server", std::iter::once(0).chain(jobs.iter().map(|job| job.server.0)));
+    let servers = in_group(("week", week), "server", servers_of(jobs));
     format!("FROM {} FORCE INDEX (PRIMARY) WHERE {among}{servers}", table.name)
+}
+
+/// The servers of jobs, and one that does not exist: an empty list is not valid SQL, and no server has key 0.
+fn servers_of(jobs: &[&WeekArchive]) -> impl Iterator<Item = u32> {
+    std::iter::once(0).chain(jobs.iter().map(|job| job.server.0))
 }

@@ -184,7 +184,7 @@ impl<S: JobSource> Worker<S> {
         }
     }
 
-    /// Waits. A stop, or somebody who waits for the next pass, ends the wait and resets the back-off. After a stop it
+    /// Waits. A stop, or an admin's request for the next pass, ends the wait and resets the back-off. After a stop it
     /// waits only for the back-off after a failure.
     async fn pause(&mut self, wait: Duration, stopping: &AtomicBool, wake: &Notify) {
         let is_stopping = stopping.load(Ordering::Relaxed);
