@@ -31,6 +31,7 @@ fn openings(format: WireFormat) -> Vec<Opening> {
     const SAMP_PING: &[u8] = b"SAMP\x0a\0\0\x01\x61\x1ep\0\0\0\x07";
     const SAMP_INFORMATION: &[u8] = b"SAMP\x0a\0\0\x01\x61\x1ei\0\x40\0\x40\0\x01\0\0\0a\x01\0\0\0b\x01\0\0\0c";
     const GAMESPY3_CHALLENGE: &[u8] = b"\x09\0\0\0\x070\0";
+    const FIVEM_COUNTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"clients\":1}";
     let list: &[(&'static [&'static [u8]], &'static [u8])] = match format {
         WireFormat::Quake3 => &[
             (&[], b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000007\\"),
@@ -50,6 +51,11 @@ fn openings(format: WireFormat) -> Vec<Opening> {
         WireFormat::GameSpy3 => &[
             (&[GAMESPY3_CHALLENGE], b"\0\0\0\0\x07splitnum\0\0"),
             (&[GAMESPY3_CHALLENGE], b"\0\0\0\0\x07splitnum\0\x80\0a\0b\0\0\x01player_\0\0"),
+        ],
+        WireFormat::MinecraftStatus => &[(&[], b"\xff\xff\x03\0\xfc\xff\x03{\"description\":[")],
+        WireFormat::FiveM => &[
+            (&[], b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            (&[FIVEM_COUNTS], b"HTTP/1.1 200 OK\r\n\r\n["),
         ],
         WireFormat::Unreal2 => &[(&[], b"\x80\0\0\0\0"), (&[UNREAL2_DETAILS], b"\x80\0\0\0\x02")],
         WireFormat::AllSeeingEye => &[(&[], b"EYE1"), (&[], b"EYE1\x02a\x02b\x02c\x02d\x02e\x02f\x02g\x02h\x02i\x01")],
@@ -124,9 +130,9 @@ impl Search {
 fn main() -> anyhow::Result<()> {
     let tries = std::env::var("CLQD_TRIES").ok().and_then(|tries| tries.parse().ok()).unwrap_or(600);
     let mut search = Search { random: SplitMix64::seed_from_u64(1), server: "10.0.0.1:7777".parse()? };
-    println!("{:12} {:>6} {:7} {:>10} {:>10}  opening and pattern", "protocol", "bytes", "", "us", "ns a byte");
+    println!("{:15} {:>6} {:7} {:>10} {:>10}  opening and pattern", "protocol", "bytes", "", "us", "ns a byte");
     let mut done = Vec::new();
-    for protocol in PROTOCOLS {
+    for protocol in PROTOCOLS.iter().chain(PROTOCOLS.iter().filter_map(|protocol| protocol.fallback)) {
         if done.contains(&protocol.wire_format) {
             continue;
         }
@@ -151,7 +157,8 @@ fn main() -> anyhow::Result<()> {
             }
             let how = if ends { "once" } else { "always" };
             let (us, ns_a_byte) = (most * 1e6, most * 1e9 / size as f64);
-            println!("{:12} {size:6} {how:7} {us:10.1} {ns_a_byte:10.1}  {at}", protocol.scheme);
+            let format = format!("{:?}", protocol.wire_format).to_lowercase();
+            println!("{format:15} {size:6} {how:7} {us:10.1} {ns_a_byte:10.1}  {at}");
         }
     }
     Ok(())

@@ -63,7 +63,6 @@ const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
 /// Names that layers 0 to 2 must not use.
 const NOT_IN_PURE_LAYERS: &[&str] = &[
     "tokio",
-    "serde_json",
     "governor",
     "std::fs",
     "std::env",
@@ -269,6 +268,9 @@ fn violations(source: &Source) -> Vec<String> {
                 ));
             }
         }
+    }
+    if layer <= 2 && source.module != "proto" && source.code.contains("serde_json") {
+        report(format!("layer {layer} names serde_json; only replies of game servers are JSON there"));
     }
     if source.path.starts_with("scan/core/") {
         let used = NOT_IN_SCAN_CORE.iter().filter(|name| source.code.contains(**name));

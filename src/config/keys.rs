@@ -180,6 +180,8 @@ pub const KEYS: &[KeySpec] = &[
         .described("2", "UDP sockets for IPv4, and the same number for IPv6. All servers share them."),
     key("scan", "scans_in_flight_max", whole(1, 1_000_000, ""), Reload)
         .described("20000", "Largest number of concurrent scans. Further scans are queued."),
+    key("scan", "tcp_connections_max", whole_in(scan::TCP_CONNECTIONS_MAX, ""), Reload)
+        .described("256", "Largest number of TCP connections open at a time. Further scans over TCP wait."),
     key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload)
         .described("3600", "How long the address of a host name is cached. The name is resolved again afterwards."),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart)

@@ -90,6 +90,7 @@ pub struct ScanConfig {
     pub subnet_burst_packets: u32,
     pub sockets_per_ip_version: usize,
     pub scans_in_flight_max: usize,
+    pub tcp_connections_max: u32,
     pub dns_cache_ttl_s: u64,
     pub receive_buffer_bytes: usize,
     pub allow_private: bool,

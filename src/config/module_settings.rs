@@ -209,6 +209,7 @@ impl Config {
             subnet_burst_packets: scan.subnet_burst_packets,
             sockets_per_ip_version: scan.sockets_per_ip_version as u32,
             scans_in_flight_max: scan.scans_in_flight_max as u32,
+            tcp_connections_max: scan.tcp_connections_max,
             dns_cache_ttl_s: scan.dns_cache_ttl_s as u32,
             receive_buffer_bytes: scan.receive_buffer_bytes as u32,
             allow_private: scan.allow_private,

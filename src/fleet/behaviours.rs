@@ -66,6 +66,7 @@ impl Behaviour {
                     | Protocol::Etqw
                     | Protocol::Teeworlds
                     | Protocol::Teeworlds7
+                    | Protocol::MinecraftStatus
                     | Protocol::Bedrock
             ),
         }

@@ -68,6 +68,9 @@ const ETQW_MAPS: &[&str] = &["valley", "area22", "sewer", "refinery", "salvage"]
 const TEEWORLDS_MAPS: &[&str] = &["dm1", "dm2", "dm6", "dm7", "dm8", "dm9"];
 const CTF_MAPS: &[&str] = &["ctf1", "ctf2", "ctf3", "ctf5", "ctf7"];
 const MINECRAFT_MAPS: &[&str] = &["world", "lobby", "survival"];
+/// A status names no map.
+const NO_MAPS: &[&str] = &[""];
+const FIVEM_MAPS: &[&str] = &["fivem-map-skater", "fivem-map-hipster", "San Andreas"];
 const BEDROCK_MAPS: &[&str] = &["Bedrock level", "Skyblock"];
 
 /// Games of Quake 3 servers with spectators (`Behaviour::Spectators`); no other server plays
@@ -112,6 +115,8 @@ pub static GAMES: &[Game] = &[
     of_type("DM", other(Protocol::Teeworlds7, "teeworlds", TEEWORLDS_MAPS, 2.0, 1, 0.5)),
     of_type("CTF", other(Protocol::Teeworlds7, "teeworlds", CTF_MAPS, 1.5, 1, 0.5)),
     without_points(Protocol::Minecraft, "MINECRAFT", MINECRAFT_MAPS, 1.0),
+    without_points(Protocol::MinecraftStatus, "MINECRAFT", NO_MAPS, 1.0),
+    of_type("Freeroam", without_points(Protocol::FiveM, "fivem", FIVEM_MAPS, 1.0)),
     without_points(Protocol::Bedrock, "minecraft", BEDROCK_MAPS, 1.0),
     other(Protocol::Etqw, "baseETQW-1", ETQW_MAPS, 1.0, 1, 1.0),
 ];

@@ -30,6 +30,10 @@ pub enum Protocol {
     Teeworlds7,
     /// Minecraft (Java), by the query protocol of GameSpy 3.
     Minecraft,
+    /// Minecraft (Java), by the status over TCP only.
+    MinecraftStatus,
+    /// Over HTTP.
+    FiveM,
     /// Minecraft (Bedrock), by the ping of RakNet.
     Bedrock,
     /// Enemy Territory: Quake Wars.
@@ -89,9 +93,22 @@ pub struct ListFormat {
 }
 
 impl Protocol {
+    /// As in `--protocols`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Scheme of the server's URL.
     pub fn scheme(self) -> &'static str {
-        self.into()
+        match self {
+            Protocol::MinecraftStatus => "minecraft",
+            _ => self.name(),
+        }
+    }
+
+    /// Whether the servers listen on TCP, and not on UDP.
+    pub fn is_over_tcp(self) -> bool {
+        matches!(self, Protocol::MinecraftStatus | Protocol::FiveM)
     }
 
     /// A port that servers of this protocol use. Each protocol has its own, because all
@@ -112,6 +129,8 @@ impl Protocol {
             Protocol::Teeworlds => 8_303,
             Protocol::Teeworlds7 => 8_304,
             Protocol::Minecraft => 25_565,
+            Protocol::MinecraftStatus => 25_566,
+            Protocol::FiveM => 30_120,
             Protocol::Bedrock => 19_132,
             Protocol::Etqw => 27_733,
         }
@@ -130,7 +149,8 @@ impl Protocol {
             Protocol::GameSpy1 | Protocol::GameSpy2 | Protocol::GameSpy3 => format(Plain, true),
             Protocol::Unreal2 | Protocol::Ase | Protocol::Doom3 | Protocol::Etqw => format(Plain, true),
             Protocol::Teeworlds | Protocol::Teeworlds7 => format(Short(15), false),
-            Protocol::Minecraft => format(Word, false),
+            Protocol::Minecraft | Protocol::MinecraftStatus => format(Word, false),
+            Protocol::FiveM => format(Plain, true),
             Protocol::Bedrock => format(Plain, false),
         }
     }
@@ -157,6 +177,8 @@ impl Protocol {
             Protocol::SaMp => slots * 8,
             // Ids end at 32; real servers have fewer slots.
             Protocol::Doom3 | Protocol::Etqw => slots.min(16),
+            // A status has twelve names, so these lists are whole.
+            Protocol::MinecraftStatus => slots.min(12),
             _ => slots,
         }
     }
@@ -208,7 +230,7 @@ impl FromStr for ProtocolShares {
             "default" => Ok(ProtocolShares::default()),
             "all" => Ok(ProtocolShares::ALL),
             _ => {
-                let names = std::array::from_fn(|index| Protocol::VARIANTS[index].scheme());
+                let names = std::array::from_fn(|index| Protocol::VARIANTS[index].name());
                 Ok(ProtocolShares(parse_shares(text, "protocols", names)?))
             }
         }

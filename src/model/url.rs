@@ -190,6 +190,7 @@ fn default_port(scheme: &str) -> Option<u16> {
         "teeworlds" | "teeworlds7" => 8303,
         "minecraft" => 25565,
         "bedrock" => 19132,
+        "fivem" => 30120,
         _ => return None,
     })
 }

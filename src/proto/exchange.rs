@@ -13,8 +13,14 @@ pub trait Exchange: Send {
     /// again when the reply is lost.
     fn request(&self) -> Vec<u8>;
 
-    /// Handles a datagram from the queried address. `t_ms`: its arrival, Unix ms.
+    /// Handles a datagram from the queried address; over TCP: the next bytes of the connection, in pieces of any
+    /// size. `t_ms`: its arrival, Unix ms.
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step;
+
+    /// The server has closed the connection. [`Step::Send`]: the next request, on a new connection.
+    fn handle_end(&mut self, _t_ms: i64) -> Step {
+        Step::Fail(IgnoreReason::Malformed)
+    }
 
     /// No list of this server was ever longer than the number of players that it announced. So an
     /// announced 0 needs no list.

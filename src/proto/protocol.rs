@@ -6,8 +6,8 @@ use super::a2s::A2sQuery;
 use super::exchange::Exchange;
 use super::nonce::Nonce;
 use super::{
-    all_seeing_eye, bedrock, doom3, gamespy1, gamespy2, gamespy3, quake2, quake3, quakeworld, samp, teeworlds,
-    teeworlds7, unreal2,
+    all_seeing_eye, bedrock, doom3, fivem, gamespy1, gamespy2, gamespy3, minecraft_status, quake2, quake3, quakeworld,
+    samp, teeworlds, teeworlds7, unreal2,
 };
 use crate::model::ServerUrl;
 
@@ -18,9 +18,12 @@ pub struct Protocol {
     pub scheme: &'static str,
     /// Protocols with the same wire format send the same requests; only one is tried per port.
     pub wire_format: WireFormat,
+    pub transport: Transport,
     /// Ports that servers usually answer queries on; the first is the default of the scheme.
     pub default_ports: &'static [u16],
-    /// Packets sent to a server that replies to each at once.
+    /// Tried on the same port if a server does not answer. It has the same scheme, so a server has one URL.
+    pub fallback: Option<&'static Protocol>,
+    /// Packets sent to a server that replies to each at once; over TCP: requests.
     pub packets_typical: u32,
     /// Most different packets of a scan, whatever the server replies. Each may be sent again as often as
     /// `scan.retries` says.
@@ -41,13 +44,30 @@ impl Protocol {
         packets_max: u32,
         start: Start,
     ) -> Protocol {
-        Protocol { scheme, wire_format, default_ports, packets_typical, packets_max, start }
+        let (transport, fallback) = (Transport::Udp, None);
+        Protocol { scheme, wire_format, transport, default_ports, fallback, packets_typical, packets_max, start }
+    }
+
+    const fn over_tcp(self) -> Protocol {
+        Protocol { transport: Transport::Tcp, ..self }
+    }
+
+    const fn with_fallback(self, fallback: &'static Protocol) -> Protocol {
+        Protocol { fallback: Some(fallback), ..self }
     }
 
     /// A new scan of an address.
     pub fn start(&self, nonce: Nonce, address: SocketAddr) -> Box<dyn Exchange> {
         (self.start)(nonce, address)
     }
+}
+
+/// What carries the requests and replies of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Udp,
+    /// One connection for a scan.
+    Tcp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +87,14 @@ pub enum WireFormat {
     Teeworlds,
     Teeworlds7,
     Bedrock,
+    MinecraftStatus,
+    FiveM,
 }
+
+/// The status of a Minecraft server, which most servers send; the query, which has the whole list, is off by default.
+#[rustfmt::skip]
+static MINECRAFT_STATUS: Protocol =
+    Protocol::new("minecraft", WireFormat::MinecraftStatus, &[25565], 1, 1, |_, address| Box::new(minecraft_status::StatusQuery::new(address))).over_tcp();
 
 /// Every protocol that can be scanned, the most common first: exception mode tries them in this
 /// order.
@@ -85,7 +112,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol::new("gamespy1", WireFormat::GameSpy1, &[7778, 23000], 1, 1, |_, address| Box::new(gamespy1::StatusQuery::new(address.port()))),
     Protocol::new("gamespy2", WireFormat::GameSpy2, &[23000], 1, 1, |nonce, address| Box::new(gamespy2::StatusQuery::new(nonce, address.port()))),
     Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, 5, |nonce, address| Box::new(gamespy3::StatusQuery::new(nonce, address.port()))),
-    Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, 5, |nonce, address| Box::new(gamespy3::StatusQuery::new(nonce, address.port()))),
+    Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, 5, |nonce, address| Box::new(gamespy3::StatusQuery::new(nonce, address.port()))).with_fallback(&MINECRAFT_STATUS),
+    Protocol::new("fivem", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address))).over_tcp(),
     Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
     Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
     Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),

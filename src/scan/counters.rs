@@ -87,6 +87,10 @@ define_counters!(
     silent_hosts,
     /// Scans ended early, because incomplete replies took too much memory in total.
     incomplete_replies_dropped,
+    /// TCP connections opened.
+    connections,
+    /// Requests that waited for a connection: `scan.tcp_connections_max` were open.
+    connection_waits,
     /// Datagrams that the kernel dropped because the socket's buffer was full.
     kernel_drops,
     resolved,
@@ -143,6 +147,8 @@ mod tests {
                 "bytes_received",
                 "bytes_sent",
                 "cancelled",
+                "connection_waits",
+                "connections",
                 "icmp_other",
                 "icmp_port_unreachable",
                 "ignored",

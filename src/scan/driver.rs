@@ -18,7 +18,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::core::{Input, Moment, Packets, ScanCore};
+use super::connections::{ConnectionEvent, Connections};
+use super::core::{ConnectionCommand, Input, Moment, Packets, ScanCore, ScanToken};
 use super::counters::ScanCounters;
 use super::outcome::ScanOutcome;
 use super::request::{Now, ScanRequest};
@@ -75,6 +76,7 @@ pub(super) struct Driver {
     /// The core's durations count from here.
     start: Instant,
     sockets: Sockets,
+    connections: Connections,
     batch: ReceiveBatch,
     /// An empty list, to be exchanged for packets.
     spare: Packets,
@@ -105,6 +107,7 @@ impl Driver {
             counters,
             start: Instant::now(),
             sockets,
+            connections: Connections::default(),
             batch: ReceiveBatch::default(),
             spare: Packets::default(),
             draining: false,
@@ -114,9 +117,9 @@ impl Driver {
 
     /// Runs until the requests end, a command stops it, or nobody receives outcomes.
     pub(super) fn run(mut self) {
-        let mut ready = Vec::new();
+        let (mut ready, mut ready_connections) = (Vec::new(), Vec::new());
         loop {
-            let received = self.receive(&ready);
+            let received = self.receive(&ready) + self.serve_connections(&ready_connections);
             self.handle_commands();
             self.handle_lookups();
             let now = self.now();
@@ -133,7 +136,7 @@ impl Driver {
             if !is_busy && received + sent > 0 {
                 std::thread::sleep(TURN_PAUSE);
             }
-            ready = match self.wait() {
+            (ready, ready_connections) = match self.wait() {
                 Ok(ready) => ready,
                 Err(error) => {
                     tracing::error!(%error, "waiting for the scan sockets failed");
@@ -153,13 +156,13 @@ impl Driver {
     }
 
     /// Sleeps until something is to be done.
-    fn wait(&mut self) -> io::Result<Vec<Ready>> {
+    fn wait(&mut self) -> io::Result<(Vec<Ready>, Vec<ScanToken>)> {
         let now = self.start.elapsed();
         let retry_at = self.core.has_outcomes().then_some(now + OUTCOME_RETRY);
         let wake_at = [retry_at, self.stop_at].into_iter().flatten().fold(self.core.next_due(), Duration::min);
         let has_capacity = self.has_capacity();
         let Channels { requests, commands, waker, .. } = &self.channels;
-        self.sockets.wait(waker, wake_at.saturating_sub(now), || {
+        self.sockets.wait(&self.connections, waker, wake_at.saturating_sub(now), || {
             let has_requests = has_capacity && (!requests.is_empty() || requests.is_closed());
             !has_requests && commands.is_empty()
         })
@@ -212,6 +215,49 @@ impl Driver {
         received
     }
 
+    /// Reads from the connections. Returns the number of those that had something.
+    fn serve_connections(&mut self, ready: &[ScanToken]) -> usize {
+        for &token in ready {
+            let now = self.now();
+            // What another connection brought may have ended this one.
+            let Some(event) = self.connections.advance(token) else { continue };
+            match event {
+                ConnectionEvent::Nothing => {}
+                ConnectionEvent::Opened => self.core.handle(Input::Connected(token), now),
+                ConnectionEvent::Received(bytes) => self.core.handle(Input::Received { token, bytes }, now),
+                ConnectionEvent::Ended { is_refused } => {
+                    self.core.handle(Input::ConnectionEnded { token, is_refused }, now);
+                }
+            }
+            self.command_connections();
+        }
+        ready.len()
+    }
+
+    /// Opens, writes and closes what the core wants. Returns the number of requests.
+    fn command_connections(&mut self) -> usize {
+        let mut requests = 0;
+        while self.core.has_connection_commands() {
+            for command in self.core.take_connection_commands() {
+                match command {
+                    ConnectionCommand::Close(token) => self.connections.close(token),
+                    ConnectionCommand::Write { token, to, request } => {
+                        requests += 1;
+                        if let Err(error) = self.connections.write(token, to, &request) {
+                            tracing::debug!(address = %to, %error, "a connection could not be opened");
+                            let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                            self.handle(match is_refused {
+                                true => Input::ConnectionEnded { token, is_refused },
+                                false => Input::NotSent { token, address: to },
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        requests
+    }
+
     fn handle_commands(&mut self) {
         while let Ok(command) = self.channels.commands.try_recv() {
             match command {
@@ -259,7 +305,7 @@ impl Driver {
 
     /// Sends all packets, also those that follow from one that could not be sent. Returns their number.
     fn send(&mut self) -> usize {
-        let mut sent = 0;
+        let mut sent = self.command_connections();
         while self.core.packets_queued() > 0 {
             for socket in 0..self.sockets.counts().all() {
                 let mut packets = self.core.take_packets(socket, std::mem::take(&mut self.spare));
@@ -276,6 +322,7 @@ impl Driver {
                 packets.clear();
                 self.spare = packets;
             }
+            sent += self.command_connections();
         }
         sent
     }

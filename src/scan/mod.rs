@@ -1,4 +1,4 @@
-//! The scan engine: takes requests, queries servers over UDP, returns outcomes.
+//! The scan engine: takes requests, queries servers over UDP or TCP, returns outcomes.
 //!
 //! One thread holds every scan in flight. It receives and sends in batches on a few shared
 //! sockets, decodes replies where they were received, and returns outcomes in batches. A
@@ -8,12 +8,13 @@
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`core`]: all decisions, without IO and without a clock: scans, limits, timeouts, host names.
-//! - [`driver`]: the thread. - [`socket`]: sending and receiving. - [`waker`]: wakes the thread. - [`resolver`]: looks host names up.
+//! - [`driver`]: the thread. - [`socket`]: sending and receiving. - [`connections`]: the same over TCP. - [`waker`]: wakes the thread. - [`resolver`]: looks host names up.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
 //! - [`capture`]: datagrams as received. - [`counters`]: metrics.
 
 mod address;
 mod capture;
+mod connections;
 mod core;
 mod counters;
 mod driver;
@@ -37,7 +38,7 @@ pub use self::counters::{ScanCounterValues, ScanCounters};
 use self::driver::{Channels, Driver, ScannerCommand};
 pub use self::outcome::{Attempt, Miss, MissReason, ScanOutcome};
 pub use self::request::{Now, RequestSender, ScanMode, ScanRequest};
-pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TIMEOUT_MS};
+pub use self::settings::{DNS_CACHE_TTL_S, ScanSettings, SettingsError, TCP_CONNECTIONS_MAX, TIMEOUT_MS};
 use self::waker::{WakeOnDrop, Waker};
 
 /// Requests that wait for the scanner. Each is taken within a turn while there is capacity.

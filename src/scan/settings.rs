@@ -16,6 +16,9 @@ pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 /// Range of a reply timeout, ms.
 pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
 
+/// Range of the number of TCP connections: each has a file descriptor.
+pub const TCP_CONNECTIONS_MAX: RangeInclusive<u32> = 1..=4_096;
+
 /// Range of the lifetime of a resolved host name, s.
 pub const DNS_CACHE_TTL_S: RangeInclusive<u32> = 60..=604_800;
 
@@ -40,6 +43,8 @@ pub struct ScanSettings {
     pub sockets_per_ip_version: u32,
     /// Scans in flight at the same time, throttled ones included, at least 1.
     pub scans_in_flight_max: u32,
+    /// TCP connections open at the same time, in [`TCP_CONNECTIONS_MAX`].
+    pub tcp_connections_max: u32,
     /// Resolve a host name again after this many seconds, in [`DNS_CACHE_TTL_S`].
     pub dns_cache_ttl_s: u32,
     /// Kernel receive buffer of each socket, bytes; the kernel may grant less.
@@ -71,6 +76,7 @@ impl Default for ScanSettings {
             subnet_burst_packets: 100,
             sockets_per_ip_version: 2,
             scans_in_flight_max: 20_000,
+            tcp_connections_max: 256,
             dns_cache_ttl_s: 3_600,
             receive_buffer_bytes: 8 * 1_024 * 1_024,
             allow_private: false,
@@ -129,6 +135,7 @@ impl ScanSettings {
         at_least_1("subnet_burst_packets", self.subnet_burst_packets)?;
         in_range("sockets_per_ip_version", self.sockets_per_ip_version, 1..=64)?;
         at_least_1("scans_in_flight_max", self.scans_in_flight_max)?;
+        in_range("tcp_connections_max", self.tcp_connections_max, TCP_CONNECTIONS_MAX)?;
         in_range("dns_cache_ttl_s", self.dns_cache_ttl_s, DNS_CACHE_TTL_S)?;
         within("capture_share", self.capture_share, 0.0, 1.0)
     }

@@ -23,7 +23,8 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Type};
 
-use super::core::{Packet, Packets, SocketCounts};
+use super::connections::Connections;
+use super::core::{Packet, Packets, ScanToken, SocketCounts};
 use super::waker::Waker;
 use crate::limits::DATAGRAM_BYTES_MAX;
 
@@ -98,13 +99,21 @@ impl Sockets {
         self.buffered_max
     }
 
-    /// Sleeps until a socket is ready, the waker is called, or the time is over; `is_idle` is
-    /// checked once more before. Returns the sockets that are ready.
-    pub fn wait(&self, waker: &Waker, timeout: Duration, is_idle: impl FnOnce() -> bool) -> io::Result<Vec<Ready>> {
+    /// Sleeps until a socket or connection is ready, the waker is called, or the time is over; `is_idle` is
+    /// checked once more before. Returns what is ready.
+    pub(super) fn wait(
+        &self,
+        connections: &Connections,
+        waker: &Waker,
+        timeout: Duration,
+        is_idle: impl FnOnce() -> bool,
+    ) -> io::Result<(Vec<Ready>, Vec<ScanToken>)> {
         let timeout_ms = timeout.as_nanos().div_ceil(1_000_000);
         let mut fds: Vec<PollFd> =
             self.sockets.iter().map(|socket| PollFd::new(socket.socket.as_fd(), PollFlags::POLLIN)).collect();
         fds.push(PollFd::new(waker.fd(), PollFlags::POLLIN));
+        let waiting = connections.waiting();
+        fds.extend(waiting.iter().map(|(_, fd, events)| PollFd::new(*fd, *events)));
         waker.before_sleep();
         let timeout =
             if is_idle() { PollTimeout::try_from(timeout_ms).unwrap_or(PollTimeout::MAX) } else { PollTimeout::ZERO };
@@ -114,12 +123,15 @@ impl Sockets {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let events = fds[..self.sockets.len()].iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
-        let ready = events
+        let mut events = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+        let sockets: Vec<PollFlags> = events.by_ref().take(self.sockets.len()).collect();
+        let ready_connections = waiting.iter().zip(events.skip(1)).filter(|(_, events)| !events.is_empty());
+        let ready = sockets
+            .into_iter()
             .enumerate()
             .filter(|(_, events)| !events.is_empty())
             .map(|(socket, events)| Ready { socket, has_errors: events.contains(PollFlags::POLLERR) });
-        Ok(ready.collect())
+        Ok((ready.collect(), ready_connections.map(|((token, ..), _)| *token).collect()))
     }
 
     /// Receives up to a batch of datagrams. Returns the number of those that the kernel has

@@ -12,6 +12,13 @@ pub struct Target {
     pub effort: Effort,
 }
 
+impl Target {
+    /// Whether another protocol of the same scheme is tried first.
+    pub fn is_fallback(&self) -> bool {
+        proto::protocol_of(self.protocol.scheme).is_some_and(|own| own.wire_format != self.protocol.wire_format)
+    }
+}
+
 /// How long a target is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
@@ -39,15 +46,18 @@ const QUERY_PORT_DISTANCES: [(WireFormat, u16); 4] =
 /// somebody asks for. No request is sent to the same port for two protocols with the same wire format.
 pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
     let own = proto::protocol_of(url.scheme());
-    let own_target = own.map(|protocol| Target { protocol, port: url.port(), effort: Effort::Full });
+    let with_fallback = own.into_iter().chain(own.and_then(|protocol| protocol.fallback));
+    let own_targets = with_fallback.map(|protocol| Target { protocol, port: url.port(), effort: Effort::Full });
     let is_auto = url.scheme() == AUTO_SCHEME;
     if !is_auto && (mode == ScanMode::Normal || own.is_none()) {
-        return own_target.into_iter().collect();
+        return own_targets.collect();
     }
-    let mut plan: Vec<Target> = own_target.into_iter().collect();
+    let mut plan: Vec<Target> = own_targets.collect();
     let mut add = |protocol: &'static Protocol, port| {
-        if !plan.iter().any(|t| t.protocol.wire_format == protocol.wire_format && t.port == port) {
-            plan.push(Target { protocol, port, effort: Effort::Probe });
+        for protocol in [protocol].into_iter().chain(protocol.fallback) {
+            if !plan.iter().any(|t| t.protocol.wire_format == protocol.wire_format && t.port == port) {
+                plan.push(Target { protocol, port, effort: Effort::Probe });
+            }
         }
     };
     for (protocol, port) in proto::usual_queries(url.port()) {

@@ -2,7 +2,8 @@
 //! share no code, so agreement means that both follow the protocol. The scan engine is
 //! not involved: one query at a time, with a minimal client.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use clqd::fleet::faults::SPOOFED_NAME;
@@ -11,7 +12,7 @@ use clqd::fleet::{
     WorldSettings,
 };
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
-use clqd::proto::{self, Nonce, Step};
+use clqd::proto::{self, Exchange, Nonce, Step, Transport};
 use strum::VariantArray;
 
 /// A fleet whose time almost does not pass, so that a reply can be compared with the
@@ -43,7 +44,36 @@ impl Client {
     fn scan(&self, url: &str) -> Option<Snapshot> {
         let url = ServerUrl::parse(url).unwrap();
         let at = SocketAddr::new(url.ip().unwrap(), url.port());
-        let mut exchange = proto::protocol_of(url.scheme()).unwrap().start(Nonce(0x1234_5678_9abc_def0), at);
+        let protocol = proto::protocol_of(url.scheme()).unwrap();
+        let protocol = protocol.fallback.filter(|_| TcpStream::connect(at).is_ok()).unwrap_or(protocol);
+        let exchange = protocol.start(Nonce(0x1234_5678_9abc_def0), at);
+        match protocol.transport {
+            Transport::Udp => self.scan_by_datagrams(at, exchange),
+            Transport::Tcp => self.scan_by_connection(at, exchange),
+        }
+    }
+
+    fn scan_by_connection(&self, at: SocketAddr, mut exchange: Box<dyn Exchange>) -> Option<Snapshot> {
+        let mut buffer = [0; 1_000];
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(self.socket.read_timeout().unwrap()).unwrap();
+        stream.write_all(&exchange.request()).unwrap();
+        loop {
+            let step = match stream.read(&mut buffer) {
+                Ok(0) => exchange.handle_end(0),
+                Ok(count) => exchange.handle_datagram(0, &buffer[..count]),
+                Err(_) => return exchange.partial_snapshot(),
+            };
+            match step {
+                Step::Done(snapshot) => return Some(*snapshot),
+                Step::Send => stream.write_all(&exchange.request()).unwrap(),
+                Step::Fail(_) => return exchange.partial_snapshot(),
+                Step::Wait | Step::Ignore(_) => {}
+            }
+        }
+    }
+
+    fn scan_by_datagrams(&self, at: SocketAddr, mut exchange: Box<dyn Exchange>) -> Option<Snapshot> {
         let mut buffer = vec![0; 65_535];
         let mut tries_left = self.tries;
         self.socket.send_to(&exchange.request(), at).unwrap();
@@ -223,7 +253,7 @@ fn compare(protocol: Protocol) -> Compared {
 fn every_protocol_is_decoded_exactly() {
     for &protocol in Protocol::VARIANTS {
         let compared = compare(protocol);
-        println!("{}: {compared:?}", protocol.scheme());
+        println!("{}: {compared:?}", protocol.name());
         let Compared { full, partial, players, spectators, bots, without_points } = compared;
         let (full_min, partial_min) = match protocol {
             Protocol::Bedrock => (0, 200),
@@ -236,7 +266,9 @@ fn every_protocol_is_decoded_exactly() {
         assert_eq!(spectators > 20, protocol.marks_spectators(), "{protocol:?}: {spectators}");
         assert_eq!(bots > 0, protocol.marks_bots(), "{protocol:?}: {bots}");
         match protocol {
-            Protocol::Doom3 | Protocol::Minecraft => assert_eq!(without_points, players),
+            Protocol::Doom3 | Protocol::Minecraft | Protocol::MinecraftStatus | Protocol::FiveM => {
+                assert_eq!(without_points, players)
+            }
             Protocol::Ase => assert!((50..players - 50).contains(&without_points)),
             _ => assert_eq!(without_points, spectators, "{protocol:?}"),
         }

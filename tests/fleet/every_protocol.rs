@@ -8,6 +8,7 @@ use crate::sandbox::rows;
 use clqd::fleet::{FaultShares, Fleet, Ports, Protocol, ProtocolShares, RateLimit, ServeSettings, World, world};
 use clqd::model::Completeness;
 use serde_json::Value;
+use strum::VariantArray;
 
 /// One server as the command prints it, and as it is.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ struct ServerView {
 fn query_prints_the_truth_of_every_protocol() {
     let start_ms = 1_763_683_200_000;
     let settings = world::WorldSettings {
-        servers: 300,
+        servers: 500,
         seed: 3,
         start_ms,
         activity: 3.0,
@@ -41,7 +42,7 @@ fn query_prints_the_truth_of_every_protocol() {
     };
     let fleet = Fleet::start(World::new(settings), serve).expect("a fleet on free ports");
     let printed = query(&fleet);
-    assert_eq!(printed.len(), 300, "every server replied");
+    assert_eq!(printed.len(), 500, "every server replied");
     let (mut protocols, mut partial, mut points) = (HashSet::new(), 0, 0);
     for server in 0..fleet.servers() {
         let url = fleet.url(server);
@@ -63,7 +64,7 @@ fn query_prints_the_truth_of_every_protocol() {
         assert_eq!(*printed, ServerView { game, map, hostname, slots, players }, "{url}");
         protocols.insert(protocol);
     }
-    assert_eq!(protocols.len(), 16);
+    assert_eq!(protocols.len(), Protocol::VARIANTS.len());
     assert!(partial < 50 && points > 300, "{partial} partial, {points} points");
 }
 

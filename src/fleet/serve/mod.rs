@@ -1,6 +1,7 @@
-//! Serves the fleet on UDP: one process, a few sockets, any number of servers.
+//! Serves the fleet: one process, a few sockets, any number of servers.
 //!
-//! Each protocol that a server speaks has one socket on 0.0.0.0 and one thread. `IP_PKTINFO` returns the address
+//! Each protocol that a server speaks has one socket on 0.0.0.0 and one thread; over TCP the address of a connection
+//! is that of its server. Over UDP: `IP_PKTINFO` returns the address
 //! of 127.0.0.0/8 that a query was sent to. This address identifies the server ([`super::address`]).
 //! `IP_PKTINFO` also sets the source address of the reply. Delayed datagrams wait in a heap. The world is
 //! shared; a server is advanced to the current time when a query arrives.
@@ -10,6 +11,7 @@
 #![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the sockets of simulated servers"))]
 #![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the time of the simulated world"))]
 
+mod connection_responder;
 mod master;
 mod query_receiver;
 mod rate_limiter;
@@ -17,7 +19,7 @@ mod responder;
 mod shared;
 
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -26,6 +28,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{setsockopt, sockopt};
 use strum::VariantArray;
 
+use self::connection_responder::ConnectionResponder;
 pub use self::rate_limiter::{Excess, RateLimit, RateLimitOf, TokenBucket};
 use self::responder::Responder;
 pub use self::shared::ServeSettings;
@@ -80,8 +83,8 @@ impl Fleet {
         let mut sockets = Vec::new();
         for &protocol in Protocol::VARIANTS {
             if (0..servers).any(|server| world.protocol(server) == protocol) {
-                let socket = bind(settings.ports.of(protocol), protocol)?;
-                ports.set(protocol, socket.local_addr()?.port());
+                let socket = BoundSocket::bind(settings.ports.of(protocol), protocol)?;
+                ports.set(protocol, socket.port()?);
                 sockets.push((protocol, socket));
             }
         }
@@ -97,9 +100,12 @@ impl Fleet {
         });
         let mut fleet = Fleet { shared, ports, threads: Vec::new() };
         for (protocol, socket) in sockets {
-            let responder = Responder::new(protocol, socket, ports.of(protocol), Arc::clone(&fleet.shared));
-            let name = format!("fleet-{}", protocol.scheme());
-            fleet.threads.push(std::thread::Builder::new().name(name).spawn(move || responder.run())?);
+            let (port, shared) = (ports.of(protocol), Arc::clone(&fleet.shared));
+            let thread = std::thread::Builder::new().name(format!("fleet-{}", protocol.name()));
+            fleet.threads.push(thread.spawn(move || match socket {
+                BoundSocket::Udp(socket) => Responder::new(protocol, socket, port, shared).run(),
+                BoundSocket::Tcp(listener) => ConnectionResponder::new(protocol, listener, port, shared).run(),
+            })?);
         }
         Ok(fleet)
     }
@@ -227,17 +233,40 @@ impl Drop for Fleet {
     }
 }
 
-fn bind(port: u16, protocol: Protocol) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))
-        .map_err(|error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", protocol.scheme())))?;
-    setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
-    let buffers = socket2::SockRef::from(&socket);
-    if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
-        buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+/// The socket of a protocol.
+enum BoundSocket {
+    Udp(UdpSocket),
+    Tcp(TcpListener),
+}
+
+impl BoundSocket {
+    fn bind(port: u16, protocol: Protocol) -> io::Result<BoundSocket> {
+        let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        let error =
+            |error: io::Error| io::Error::new(error.kind(), format!("port {port} for {}: {error}", protocol.name()));
+        if protocol.is_over_tcp() {
+            let listener = TcpListener::bind(address).map_err(error)?;
+            listener.set_nonblocking(true)?;
+            return Ok(BoundSocket::Tcp(listener));
+        }
+        let socket = UdpSocket::bind(address).map_err(error)?;
+        setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?;
+        let buffers = socket2::SockRef::from(&socket);
+        if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
+            buffers.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+        }
+        buffers.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+        socket.set_read_timeout(Some(POLL_TIMEOUT))?;
+        Ok(BoundSocket::Udp(socket))
     }
-    buffers.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_read_timeout(Some(POLL_TIMEOUT))?;
-    Ok(socket)
+
+    fn port(&self) -> io::Result<u16> {
+        let address = match self {
+            BoundSocket::Udp(socket) => socket.local_addr(),
+            BoundSocket::Tcp(listener) => listener.local_addr(),
+        };
+        address.map(|address| address.port())
+    }
 }
 
 #[cfg(test)]

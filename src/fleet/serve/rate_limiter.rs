@@ -74,6 +74,8 @@ impl RateLimit {
             | Protocol::Doom3
             | Protocol::Teeworlds7
             | Protocol::Minecraft
+            | Protocol::MinecraftStatus
+            | Protocol::FiveM
             | Protocol::Bedrock
             | Protocol::Etqw => None,
         }

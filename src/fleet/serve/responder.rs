@@ -27,7 +27,7 @@ use crate::fleet::world::World;
 
 /// Players that an incomplete reply announces and does not list: more than a client tolerates of a list of up
 /// to 64 players (docs/rules.md section 14).
-const MISSING_PLAYERS: usize = 12;
+pub(super) const MISSING_PLAYERS: usize = 12;
 
 /// Maximum number of delayed datagrams; further ones are dropped and counted.
 const DELAYED_MAX: usize = 100_000;
@@ -218,10 +218,10 @@ fn has_rate_limit(world: &World, server: u32) -> bool {
         || ProtocolVariant::of(world.settings().seed, server, profile).teeworlds_extended
 }
 
-fn increment(counter: &AtomicU64) {
+pub(super) fn increment(counter: &AtomicU64) {
     add(counter, 1);
 }
 
-fn add(counter: &AtomicU64, count: u64) {
+pub(super) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }

@@ -12,11 +12,13 @@ mod bedrock;
 mod datagrams;
 mod doom3;
 mod etqw;
+mod fivem;
 mod fragments;
 mod gamespy1;
 mod gamespy2;
 mod gamespy3;
 mod minecraft;
+mod minecraft_status;
 mod quake2;
 mod quake3;
 mod quakeworld;
@@ -120,6 +122,8 @@ fn wire_format(protocol: Protocol) -> WireFormat {
         Protocol::Teeworlds => WireFormat { reply: teeworlds::reply, nonce: |_| Some(14..15) },
         Protocol::Teeworlds7 => WireFormat { reply: teeworlds7::reply, nonce: teeworlds7::nonce },
         Protocol::Minecraft => WireFormat { reply: minecraft::reply, nonce: |_| Some(3..7) },
+        Protocol::MinecraftStatus => WireFormat { reply: minecraft_status::reply, nonce: |_| None },
+        Protocol::FiveM => WireFormat { reply: fivem::reply, nonce: |_| None },
         Protocol::Bedrock => WireFormat { reply: bedrock::reply, nonce: |_| Some(1..9) },
         Protocol::Etqw => WireFormat { reply: etqw::reply, nonce: |_| Some(12..16) },
     }

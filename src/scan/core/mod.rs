@@ -14,10 +14,16 @@
 //!              uses the address)  last packet)   '----resend-----'
 //! ```
 //!
+//! A scan over TCP has one connection, for which it may wait (`AwaitingConnection`, before the first request). Its
+//! requests are not repeated: TCP does that.
+//!
 //! Only one scan at a time uses an address and port, so a reply cannot be
 //! attributed to another scan. A reply changes the state of its own scan only.
 
 mod address_locks;
+#[cfg(test)]
+mod connection_tests;
+mod connections;
 mod host_names;
 mod packets;
 mod rate_limit;
@@ -34,13 +40,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::address_locks::AddressLocks;
+pub(super) use self::connections::ConnectionCommand;
+use self::connections::Connections;
 use self::host_names::HostNames;
 pub(super) use self::host_names::{Addresses, LookupResult};
-use self::packets::ScanToken;
-pub(super) use self::packets::{Packet, Packets, SocketCounts};
+pub(super) use self::packets::{Packet, Packets, ScanToken, SocketCounts};
 use self::rate_limit::RateLimits;
 use self::round_trips::RoundTrips;
 use self::scan_state::{Scan, State};
@@ -56,6 +63,9 @@ use crate::proto::NonceKey;
 
 /// Interval at which expired cache entries and idle rate limits are removed.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// One scan in this many of a server that answers the fallback of its protocol tries the protocol first.
+const PROTOCOL_RETRY_SCANS: u64 = 16;
 
 /// A time on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +88,12 @@ pub(super) enum Input<'a> {
     PortClosed(SocketAddr),
     /// A name was looked up.
     Resolved(LookupResult),
+    /// The connection of a scan is open.
+    Connected(ScanToken),
+    /// Bytes were received from a connection.
+    Received { token: ScanToken, bytes: &'a [u8] },
+    /// A connection has ended, or none could be opened. `is_refused`: nothing listens on the port.
+    ConnectionEnded { token: ScanToken, is_refused: bool },
     /// A packet was sent.
     Sent(SocketAddr),
     /// The system did not send a packet.
@@ -105,10 +121,13 @@ pub(super) struct ScanCore {
     timers: Timers<ScanToken>,
     scans: FxHashMap<ScanToken, Scan>,
     address_locks: AddressLocks,
+    connections: Connections,
     round_trips: RoundTrips,
     /// For servers that sent a list and its announced length since the start: whether no list was longer
     /// than announced.
     announce_enough: FxHashMap<ServerKey, bool>,
+    /// Servers that answered the fallback of their protocol last, since the start.
+    answer_fallback: FxHashSet<ServerKey>,
     silent_hosts: SilentHosts,
     /// Bytes of incomplete replies of all scans.
     held_bytes: usize,
@@ -135,8 +154,10 @@ impl ScanCore {
             timers: Timers::default(),
             scans: FxHashMap::default(),
             address_locks: AddressLocks::default(),
+            connections: Connections::default(),
             round_trips: RoundTrips::default(),
             announce_enough: FxHashMap::default(),
+            answer_fallback: FxHashSet::default(),
             silent_hosts: SilentHosts::default(),
             held_bytes: 0,
             next_token: 0,
@@ -162,6 +183,9 @@ impl ScanCore {
                     self.on_resolved(token, addresses.clone());
                 }
             }
+            Input::Connected(token) => self.on_connected(token),
+            Input::Received { token, bytes } => self.on_received(token, bytes),
+            Input::ConnectionEnded { token, is_refused } => self.on_connection_ended(token, is_refused),
             // The pause until the next packet counts from here, not from when it was queued.
             Input::Sent(address) => self.address_locks.record_packet(address, now.elapsed),
             Input::NotSent { token, address } => {
@@ -193,6 +217,15 @@ impl ScanCore {
     /// Takes the packets of a socket, and leaves an empty list, whose memory is used again.
     pub fn take_packets(&mut self, socket: usize, empty: Packets) -> Packets {
         std::mem::replace(&mut self.packets[socket], empty)
+    }
+
+    pub fn has_connection_commands(&self) -> bool {
+        self.connections.has_commands()
+    }
+
+    /// Takes what is to be done with connections, in order.
+    pub fn take_connection_commands(&mut self) -> Vec<ConnectionCommand> {
+        self.connections.take_commands()
     }
 
     /// The next name that is to be looked up; its result is an input.
@@ -231,7 +264,9 @@ impl ScanCore {
             match scan.state {
                 State::Cooldown => self.begin_exchange(token),
                 State::AwaitingReply => self.on_timeout(token),
-                State::Resolving | State::AwaitingAddress | State::Throttled => unreachable!("these set no deadline"),
+                State::Resolving | State::AwaitingAddress | State::Throttled | State::AwaitingConnection => {
+                    unreachable!("these set no deadline")
+                }
             }
         }
         if now >= self.cleanup_at {
@@ -246,7 +281,10 @@ impl ScanCore {
         self.counters.requests.increment();
         let token = self.next_token;
         self.next_token += 1;
-        let scan = self.scans.entry(token).or_insert(Scan::new(request));
+        // Whether the server has begun to answer its own protocol is tried now and then.
+        let is_fallback_first =
+            self.answer_fallback.contains(&request.server) && !token.is_multiple_of(PROTOCOL_RETRY_SCANS);
+        let scan = self.scans.entry(token).or_insert(Scan::new(request, is_fallback_first));
         if scan.targets.is_empty() {
             return self.finish_scan(token, Err(MissReason::UnsupportedScheme));
         }

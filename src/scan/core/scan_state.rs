@@ -7,7 +7,7 @@ use super::host_names::Addresses;
 use super::packets::ScanToken;
 use super::round_trips::RoundTrips;
 use super::timers::Timers;
-use crate::proto::Exchange;
+use crate::proto::{Exchange, Transport};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::{ScanMode, ScanRequest};
@@ -23,8 +23,8 @@ pub(super) struct Scan {
     pub(super) addresses: Addresses,
     /// Index of the address that is being queried.
     pub(super) address_index: usize,
-    /// Number of attempts that were made on the addresses before.
-    attempts_before: usize,
+    /// Ports of the current address on which nothing listens.
+    closed_ports: Vec<(Transport, u16)>,
     pub(super) state: State,
     /// The deadline of the valid timer entry. Entries with another deadline are stale.
     pub(super) deadline: Option<Duration>,
@@ -36,6 +36,8 @@ pub(super) struct Scan {
     pub(super) permits: u32,
     /// A packet was sent to this target; replies are accepted from now on.
     pub(super) is_sent: bool,
+    /// Over TCP: the server has accepted a connection.
+    pub(super) is_connected: bool,
     pub(super) last_sent: Option<Duration>,
     /// The last packet to this target.
     pub(super) last_packet: Vec<u8>,
@@ -59,17 +61,27 @@ pub(super) enum State {
     AwaitingAddress,
     Cooldown,
     Throttled,
+    /// Over TCP: all connections are in use.
+    AwaitingConnection,
     AwaitingReply,
 }
 
 impl Scan {
-    pub(super) fn new(request: ScanRequest) -> Scan {
+    /// `is_fallback_first`: the server probably answers the fallback of its protocol only.
+    pub(super) fn new(request: ScanRequest, is_fallback_first: bool) -> Scan {
+        let mut targets = target::targets(&request.url, request.mode);
+        if let [first, second, ..] = &mut targets[..]
+            && is_fallback_first
+            && second.is_fallback()
+        {
+            std::mem::swap(first, second);
+        }
         Scan {
-            targets: target::targets(&request.url, request.mode),
+            targets,
             target_index: 0,
             addresses: Addresses::new(),
             address_index: 0,
-            attempts_before: 0,
+            closed_ports: Vec::new(),
             state: State::Resolving,
             deadline: None,
             exchange: None,
@@ -77,6 +89,7 @@ impl Scan {
             sends: 0,
             permits: 0,
             is_sent: false,
+            is_connected: false,
             last_sent: None,
             last_packet: Vec::new(),
             first_sent_ms: None,
@@ -101,6 +114,7 @@ impl Scan {
         // It may have waited for permits of the target before.
         self.state = State::AwaitingAddress;
         self.is_sent = false;
+        self.is_connected = false;
         self.last_packet = Vec::new();
         self.sends = 0;
         self.permits = 0;
@@ -109,16 +123,17 @@ impl Scan {
         self.capture = None;
     }
 
-    /// The index of the target to try after the current one has failed. Ports that the host
-    /// refuses are left out: nothing listens there.
-    pub(super) fn next_target(&self, reason: MissReason) -> Option<usize> {
-        let refused_now = (reason == MissReason::Refused).then_some(self.target().port);
-        let refused_before = self.tried[self.attempts_before..]
-            .iter()
-            .filter(|attempt| attempt.result == Err(MissReason::Refused))
-            .map(|attempt| attempt.port);
-        let refused: Vec<u16> = refused_before.chain(refused_now).collect();
-        (self.target_index + 1..self.targets.len()).find(|&index| !refused.contains(&self.targets[index].port))
+    /// The index of the target to try after the current one has failed. Ports on which nothing listens are left
+    /// out.
+    pub(super) fn next_target(&mut self, reason: MissReason) -> Option<usize> {
+        let transport = self.target().protocol.transport;
+        // A filter that drops packets to a port leaves the connection unanswered.
+        let is_unanswered = transport == Transport::Tcp && !self.is_connected && reason == MissReason::Timeout;
+        if reason == MissReason::Refused || is_unanswered {
+            self.closed_ports.push((transport, self.target().port));
+        }
+        let is_closed = |target: &Target| self.closed_ports.contains(&(target.protocol.transport, target.port));
+        (self.target_index + 1..self.targets.len()).find(|&index| !is_closed(&self.targets[index]))
     }
 
     /// Records the result of the current target, if there is one.
@@ -126,6 +141,10 @@ impl Scan {
         if let Some(target) = self.targets.get(self.target_index) {
             self.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result });
         }
+    }
+
+    pub(super) fn is_over_tcp(&self) -> bool {
+        self.target().protocol.transport == Transport::Tcp
     }
 
     /// The address that is being queried.
@@ -137,7 +156,7 @@ impl Scan {
     pub(super) fn next_address(&mut self) {
         self.address_index += 1;
         self.target_index = 0;
-        self.attempts_before = self.tried.len();
+        self.closed_ports.clear();
     }
 
     pub(super) fn address(&self) -> Option<SocketAddr> {
@@ -154,6 +173,8 @@ impl Scan {
     pub(super) fn timeout(&self, settings: &ScanSettings, round_trips: &RoundTrips) -> Duration {
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms * self.request.mode.factor()));
         match (self.target().effort, self.request.mode) {
+            // Requests over TCP are not repeated by us, so one takes as long as all attempts together.
+            (Effort::Full, mode) if self.is_over_tcp() => timeout * (settings.retries * mode.factor() + 1),
             (Effort::Full, ScanMode::Normal) => round_trips.timeout(self.request.server, timeout),
             (Effort::Full, ScanMode::Exception) => timeout,
             (Effort::Probe, _) => COOLDOWN,
@@ -163,6 +184,7 @@ impl Scan {
     /// How often a packet to the current target is repeated.
     pub(super) fn retries(&self, settings: &ScanSettings) -> u32 {
         match self.target().effort {
+            Effort::Full if self.is_over_tcp() => 0,
             Effort::Full => settings.retries * self.request.mode.factor(),
             Effort::Probe => 0,
         }

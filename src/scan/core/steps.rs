@@ -2,17 +2,22 @@
 //! sends, resends, and passes each datagram to the exchange of its protocol.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::packets::ScanToken;
 use super::rate_limit::{Admission, LimitScope};
-use super::scan_state::State;
+use super::scan_state::{Scan, State};
 use super::{Moment, ScanCore};
 use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
 use crate::proto::{IgnoreReason, Step};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
+use crate::scan::request::ScanMode;
 use crate::scan::settings::COOLDOWN;
+
+/// What a connection counts for the limits, beside its requests: one packet opens it, one ends it.
+const CONNECTION_PACKETS: u32 = 2;
 
 impl ScanCore {
     /// Locks the address of the scan's current target, or queues for it.
@@ -38,7 +43,8 @@ impl ScanCore {
     pub(super) fn begin_exchange(&mut self, token: ScanToken) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
-        let Some(socket) = self.sockets.index_for(address) else {
+        let socket = if scan.is_over_tcp() { Some(0) } else { self.sockets.index_for(address) };
+        let Some(socket) = socket else {
             return self.fail_target(token, MissReason::SendFailed);
         };
         // Each target of a scan has its own nonce.
@@ -69,11 +75,12 @@ impl ScanCore {
             return self.send(token);
         }
         let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
+        let overhead = if scan.is_over_tcp() && !scan.is_sent { CONNECTION_PACKETS } else { 0 };
         let ip = scan.ip().expect("resolved before it takes permits");
         scan.permits = packets;
         scan.deadline = None;
         scan.state = State::Throttled;
-        match self.rate_limits.acquire(self.now.elapsed, token, ip, packets) {
+        match self.rate_limits.acquire(self.now.elapsed, token, ip, packets + overhead) {
             Admission::Granted => self.send(token),
             Admission::Throttled(LimitScope::Address(_)) => self.counters.throttled_address.increment(),
             Admission::Throttled(LimitScope::Subnet(_)) => self.counters.throttled_subnet.increment(),
@@ -85,7 +92,15 @@ impl ScanCore {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let address = scan.address().expect("resolved, and a target is left");
         let packet = scan.exchange.as_ref().expect("started before it sends").request();
-        self.packets[scan.socket].push(address, &packet, token);
+        if !scan.is_over_tcp() {
+            self.packets[scan.socket].push(address, &packet, token);
+        } else if self.connections.open(token, self.settings.tcp_connections_max) {
+            self.connections.write(token, address, packet.clone());
+        } else {
+            scan.state = State::AwaitingConnection;
+            scan.deadline = None;
+            return self.counters.connection_waits.increment();
+        }
         self.counters.packets_sent.increment();
         self.counters.bytes_sent.add(packet.len() as u64);
         if scan.sends > 0 {
@@ -126,7 +141,7 @@ impl ScanCore {
         }
         let reason = if scan.received_invalid {
             MissReason::Malformed
-        } else if self.drops[scan.socket] > scan.drops_at_start {
+        } else if !scan.is_over_tcp() && self.drops[scan.socket] > scan.drops_at_start {
             MissReason::ReceiveOverflow
         } else {
             MissReason::Timeout
@@ -146,10 +161,66 @@ impl ScanCore {
         self.counters.icmp_port_unreachable.increment();
         let Some(token) = self.address_locks.owner(from) else { return };
         let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
-        if !scan.is_sent {
+        if !scan.is_sent || scan.is_over_tcp() {
             return;
         }
         self.end_early(token, MissReason::Refused);
+    }
+
+    /// The connection of a scan is open. The handshake took one round trip.
+    pub(super) fn on_connected(&mut self, token: ScanToken) {
+        self.counters.connections.increment();
+        let Some(scan) = self.scans.get_mut(&token) else { return };
+        scan.is_connected = true;
+        if let Some(ip) = scan.ip() {
+            self.silent_hosts.record_reply(ip);
+        }
+        self.record_round_trip(token, self.now.elapsed);
+    }
+
+    /// Bytes were received from the connection of a scan.
+    pub(super) fn on_received(&mut self, token: ScanToken, bytes: &[u8]) {
+        self.counters.packets_received.increment();
+        self.counters.bytes_received.add(bytes.len() as u64);
+        match self.scans.get(&token).filter(|scan| scan.is_sent && scan.is_over_tcp()) {
+            Some(_) => self.on_reply(token, self.now, bytes),
+            None => self.counters.unsolicited.increment(),
+        }
+    }
+
+    /// The connection of a scan has ended. Another scan may have one now.
+    pub(super) fn on_connection_ended(&mut self, token: ScanToken, is_refused: bool) {
+        if self.connections.record_end(token) {
+            self.give_connection();
+        }
+        let Some(scan) = self.scans.get_mut(&token).filter(|scan| scan.is_over_tcp()) else { return };
+        // The next request opens another connection.
+        if scan.state != State::AwaitingReply {
+            return;
+        }
+        if is_refused {
+            return self.end_early(token, MissReason::Refused);
+        }
+        let exchange = scan.exchange.as_mut().expect("the exchange has started");
+        let step = exchange.handle_end(self.now.unix_ms);
+        self.follow(token, step, b"");
+    }
+
+    /// Lets the next scan that waits for a connection send its request.
+    fn give_connection(&mut self) {
+        while let Some(token) = self.connections.next_waiting() {
+            if self.scans.get(&token).is_some_and(|scan| scan.state == State::AwaitingConnection) {
+                return self.send(token);
+            }
+        }
+    }
+
+    fn record_round_trip(&mut self, token: ScanToken, at: Duration) {
+        let Some(scan) = self.scans.get_mut(&token).filter(|scan| scan.rtt_ms.is_none()) else { return };
+        let Some(sent_at) = scan.last_sent else { return };
+        let rtt_ms = at.saturating_sub(sent_at).as_millis().min(u32::MAX.into()) as u32;
+        scan.rtt_ms = Some(rtt_ms);
+        self.round_trips.record(scan.request.server, rtt_ms);
     }
 
     /// A datagram was received. `at`: its arrival.
@@ -157,27 +228,37 @@ impl ScanCore {
         self.counters.packets_received.increment();
         self.counters.bytes_received.add(bytes.len() as u64);
         let owner = self.address_locks.owner(from);
-        let pending = owner.and_then(|token| Some((token, self.scans.get_mut(&token)?)));
-        let Some((token, scan)) = pending.filter(|(_, scan)| scan.is_sent && scan.socket == socket) else {
-            return self.counters.unsolicited.increment();
-        };
+        let pending = owner.and_then(|token| Some((token, self.scans.get(&token)?)));
+        let is_expected = |scan: &Scan| scan.is_sent && !scan.is_over_tcp() && scan.socket == socket;
+        match pending.filter(|(_, scan)| is_expected(scan)) {
+            Some((token, _)) => self.on_reply(token, at, bytes),
+            None => self.counters.unsolicited.increment(),
+        }
+    }
+
+    /// Passes what a server sent to the exchange of its scan.
+    fn on_reply(&mut self, token: ScanToken, at: Moment, bytes: &[u8]) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
         let step = exchange.handle_datagram(at.unix_ms, bytes);
         if let Some(capture) = &mut scan.capture {
             capture.add(at.unix_ms, bytes);
         }
-        let is_usable = !matches!(step, Step::Ignore(_) | Step::Fail(_));
-        if is_usable && scan.rtt_ms.is_none() {
-            let sent_at = scan.last_sent.expect("a packet was sent");
-            let rtt_ms = at.elapsed.saturating_sub(sent_at).as_millis().min(u32::MAX.into()) as u32;
-            scan.rtt_ms = Some(rtt_ms);
-            self.round_trips.record(scan.request.server, rtt_ms);
-        }
-        if is_usable {
-            self.silent_hosts.record_reply(from.ip());
+        if !matches!(step, Step::Ignore(_) | Step::Fail(_)) {
             scan.held_bytes += bytes.len();
             self.held_bytes += bytes.len();
+            if let Some(ip) = scan.ip() {
+                self.silent_hosts.record_reply(ip);
+            }
+            self.record_round_trip(token, at.elapsed);
         }
+        self.follow(token, step, bytes);
+    }
+
+    /// Does what the exchange of a scan wants. `bytes`: what the server sent last.
+    fn follow(&mut self, token: ScanToken, step: Step, bytes: &[u8]) {
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        let exchange = scan.exchange.as_ref().expect("the exchange has started");
         match step {
             Step::Ignore(reason) => {
                 scan.received_invalid = true;
@@ -242,6 +323,12 @@ impl ScanCore {
         if let Some(enough) = scan.exchange.as_ref().and_then(|exchange| exchange.announced_enough()) {
             *self.announce_enough.entry(scan.request.server).or_insert(true) &= enough;
         }
+        if result.is_ok() && scan.request.mode == ScanMode::Normal {
+            match scan.target().is_fallback() {
+                true => self.answer_fallback.insert(scan.request.server),
+                false => self.answer_fallback.remove(&scan.request.server),
+            };
+        }
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
         let exchange = scan.exchange.as_ref().filter(|_| result.is_ok());
@@ -278,6 +365,9 @@ impl ScanCore {
 
     /// Releases the address, or leaves its queue, and passes the address to the next scan.
     pub(super) fn release_address(&mut self, token: ScanToken) {
+        if self.connections.close(token) {
+            self.give_connection();
+        }
         let scan = &self.scans[&token];
         let Some(address) = scan.address() else { return };
         let Some(next) = self.address_locks.release(address, token) else { return };

@@ -4,7 +4,7 @@
 
 mod common;
 
-use clqd::proto::{DetailLevel, Nonce, PROTOCOLS, Step, WireFormat};
+use clqd::proto::{DetailLevel, Nonce, PROTOCOLS, Protocol, Step, Transport, WireFormat};
 use libfuzzer_sys::fuzz_target;
 
 const NONCE: Nonce = Nonce(7);
@@ -36,13 +36,20 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
             b"\x04\0\0\0\0\0\x07\x05",
             b"\x21\0\0\0\x07abcd\xff\xff\xff\xffinf3\x07",
         ],
+        WireFormat::MinecraftStatus => &[b"\x80\x10\0\xfd\x0f{", b"\x10\0\x0e{"],
+        WireFormat::FiveM => &[
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"clients\":1}",
+            b"HTTP/1.1 200 OK\r\n\r\n[",
+        ],
         WireFormat::Bedrock => &[b"\x1c\0\0\0\0\0\0\0\x07"],
     }
 }
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, input)) = input.split_first() else { return };
-    let protocol = &PROTOCOLS[usize::from(choice) % PROTOCOLS.len()];
+    let protocols: Vec<&Protocol> = PROTOCOLS.iter().chain(PROTOCOLS.iter().filter_map(|own| own.fallback)).collect();
+    let protocol = protocols[usize::from(choice) % protocols.len()];
     let openings = openings(protocol.wire_format);
     let mut exchange = protocol.start(NONCE, "10.0.0.1:7777".parse().expect("an address"));
     for (t_ms, datagram) in (0..).zip(common::datagrams(input)) {
@@ -50,12 +57,19 @@ fuzz_target!(|input: &[u8]| {
         // The last choice is a datagram without an opening.
         let opening = openings.get(usize::from(choice) % (openings.len() + 1)).copied().unwrap_or_default();
         let datagram = [opening, rest].concat();
-        if let Step::Done(snapshot) = exchange.handle_datagram(t_ms * 1_000, &datagram) {
-            common::check(&snapshot);
-            let _ = exchange.details(&datagram, DetailLevel::Rules);
-            return;
+        match exchange.handle_datagram(t_ms * 1_000, &datagram) {
+            Step::Done(snapshot) => {
+                common::check(&snapshot);
+                let _ = exchange.details(&datagram, DetailLevel::Rules);
+                return;
+            }
+            Step::Fail(_) => break,
+            _ => {}
         }
         assert!(exchange.request().len() <= 1_024);
+    }
+    if protocol.transport == Transport::Tcp {
+        let _ = exchange.handle_end(1_000_000);
     }
     if let Some(snapshot) = exchange.partial_snapshot() {
         common::check(&snapshot);

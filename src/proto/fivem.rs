@@ -1,0 +1,237 @@
+//! FiveM and RedM: two documents of the server's HTTP interface, `dynamic.json` with the counts and
+//! `players.json` with the list. There are no points.
+
+use std::net::SocketAddr;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::details::{DetailLevel, Details};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
+use super::http::{self, Response};
+use super::text::{player_name, short_text, without_caret_colours};
+use crate::limits::PLAYERS_MAX;
+use crate::model::{Completeness, Player, Snapshot};
+
+const COUNTS: &str = "/dynamic.json";
+const LIST: &str = "/players.json";
+
+/// The counts, then the list, if there are players.
+#[derive(Clone, Debug)]
+pub struct FiveMQuery {
+    address: SocketAddr,
+    response: Response,
+    counts: Option<Counts>,
+    counts_received_ms: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counts {
+    hostname: String,
+    map: String,
+    game_type: String,
+    players: u32,
+    slots: u32,
+}
+
+/// An entry of the list. Its identifiers are not read.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    name: String,
+    #[serde(default)]
+    ping: Option<f64>,
+}
+
+impl FiveMQuery {
+    pub fn new(address: SocketAddr) -> Self {
+        FiveMQuery { address, response: Response::default(), counts: None, counts_received_ms: 0 }
+    }
+
+    fn on_response(&mut self, t_ms: i64, response: Result<Option<Vec<u8>>, IgnoreReason>) -> Step {
+        let next = response.and_then(|body| body.map(|body| self.on_document(t_ms, &body)).transpose());
+        match next {
+            Ok(Some(step)) => step,
+            Ok(None) => Step::Wait,
+            Err(reason) => Step::Fail(reason),
+        }
+    }
+
+    fn on_document(&mut self, t_ms: i64, document: &[u8]) -> Result<Step, IgnoreReason> {
+        let Some(counts) = &self.counts else {
+            let counts = parse_counts(document)?;
+            let is_empty = counts.players == 0;
+            self.counts_received_ms = t_ms;
+            let counts = self.counts.insert(counts);
+            return Ok(if is_empty { Step::Done(Box::new(counts.snapshot(t_ms, Vec::new()))) } else { Step::Send });
+        };
+        let entries: Vec<Entry> = serde_json::from_slice(document).map_err(|_| IgnoreReason::Malformed)?;
+        let players = entries.iter().take(PLAYERS_MAX).map(player).collect();
+        Ok(Step::Done(Box::new(counts.snapshot(t_ms, players))))
+    }
+}
+
+impl Counts {
+    fn snapshot(&self, t_ms: i64, players: Vec<Player>) -> Snapshot {
+        let is_full = has_enough_entries(players.len(), self.players);
+        Snapshot {
+            t_ms,
+            game: "fivem".to_owned(),
+            map: self.map.clone(),
+            hostname: self.hostname.clone(),
+            slots: self.slots,
+            players,
+            completeness: Completeness::full_if(is_full),
+            count: Some(self.players).filter(|_| !is_full),
+            bots: None,
+        }
+    }
+}
+
+impl Exchange for FiveMQuery {
+    fn request(&self) -> Vec<u8> {
+        http::get(self.address, if self.counts.is_none() { COUNTS } else { LIST })
+    }
+
+    fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
+        let response = self.response.push(bytes);
+        self.on_response(t_ms, response)
+    }
+
+    fn handle_end(&mut self, t_ms: i64) -> Step {
+        let body = self.response.end();
+        self.on_response(t_ms, body.map(Some).ok_or(IgnoreReason::Malformed))
+    }
+
+    fn authentication(&self) -> Authentication {
+        Authentication::Challenge
+    }
+
+    fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
+        let game_type = self.counts.as_ref().map(|counts| counts.game_type.clone()).filter(|text| !text.is_empty());
+        Details { game_type, ..Details::default() }
+    }
+
+    fn partial_snapshot(&mut self) -> Option<Snapshot> {
+        let counts = self.counts.as_ref()?;
+        let snapshot = counts.snapshot(self.counts_received_ms, Vec::new());
+        Some(Snapshot { completeness: Completeness::Partial, count: Some(counts.players), ..snapshot })
+    }
+}
+
+fn parse_counts(document: &[u8]) -> Result<Counts, IgnoreReason> {
+    let document: Value = serde_json::from_slice(document).map_err(|_| IgnoreReason::Malformed)?;
+    let text = |key: &str| without_caret_colours(document[key].as_str().unwrap_or_default().as_bytes());
+    Ok(Counts {
+        hostname: short_text(&text("hostname")),
+        map: short_text(&text("mapname")),
+        game_type: short_text(&text("gametype")),
+        players: count(&document["clients"]).ok_or(IgnoreReason::Malformed)?,
+        slots: count(&document["sv_maxclients"]).unwrap_or(0),
+    })
+}
+
+/// A number, which some versions send as text.
+fn count(value: &Value) -> Option<u32> {
+    match value {
+        Value::String(text) => text.trim().parse().ok(),
+        _ => value.as_u64().and_then(|count| count.try_into().ok()),
+    }
+}
+
+fn player(entry: &Entry) -> Player {
+    Player {
+        name: player_name(&without_caret_colours(entry.name.as_bytes())),
+        points: None,
+        // -1: the player is connecting.
+        ping: entry.ping.filter(|ping| (0.0..=65_535.0).contains(ping)).map(milliseconds),
+        connected_ms: None,
+        bot: false,
+        spectator: false,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "within 0 to 65,535")]
+fn milliseconds(ping: f64) -> i32 {
+    ping as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(body: &str) -> Vec<u8> {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    }
+
+    fn query() -> FiveMQuery {
+        FiveMQuery::new("10.0.0.1:30120".parse().unwrap())
+    }
+
+    const DYNAMIC: &str = r#"{"hostname":"^1A host","gametype":"Freeroam","mapname":"San Andreas","clients":2,"sv_maxclients":"48","iv":"1"}"#;
+
+    #[test]
+    fn counts_and_list_are_two_requests_of_one_connection() {
+        let mut query = query();
+        let want = "GET /dynamic.json HTTP/1.1\r\nHost: 10.0.0.1:30120\r\nAccept: application/json\r\nUser-Agent: clqd\r\n\r\n";
+        assert_eq!(String::from_utf8(query.request()).unwrap(), want);
+        assert_eq!(query.handle_datagram(1, &response(DYNAMIC)), Step::Send);
+        assert!(query.request().starts_with(b"GET /players.json "));
+        let list = r#"[{"endpoint":"127.0.0.1","id":1,"identifiers":["steam:1"],"name":"^2Jürgen","ping":48},{"name":"Two","ping":-1}]"#;
+        let Step::Done(snapshot) = query.handle_datagram(2, &response(list)) else { panic!() };
+        assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("fivem", "San Andreas"));
+        assert_eq!((snapshot.hostname.as_str(), snapshot.slots, snapshot.t_ms), ("A host", 48, 2));
+        let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
+        assert_eq!(players, [("Jürgen", None, Some(48)), ("Two", None, None)]);
+        assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Full, None));
+        assert_eq!(query.details(b"", DetailLevel::Summary).game_type.as_deref(), Some("Freeroam"));
+    }
+
+    #[test]
+    fn empty_server_needs_no_list() {
+        let mut query = query();
+        let Step::Done(snapshot) = query.handle_datagram(1, &response(r#"{"clients":0,"sv_maxclients":32}"#)) else {
+            panic!()
+        };
+        assert_eq!((snapshot.players.len(), snapshot.slots, snapshot.completeness), (0, 32, Completeness::Full));
+    }
+
+    #[test]
+    fn withheld_list_is_partial() {
+        let mut query = query();
+        query.handle_datagram(1, &response(DYNAMIC));
+        let refused = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\n\r\nNope.";
+        assert_eq!(query.handle_datagram(2, refused), Step::Fail(IgnoreReason::UnexpectedMessage));
+        let partial = query.partial_snapshot().unwrap();
+        assert_eq!((partial.completeness, partial.count, partial.t_ms), (Completeness::Partial, Some(2), 1));
+        // Too few of the announced players.
+        let mut query = self::query();
+        query.handle_datagram(1, &response(&DYNAMIC.replace(":2,", ":20,")));
+        let Step::Done(snapshot) = query.handle_datagram(2, &response("[]")) else { panic!() };
+        assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(20)));
+    }
+
+    #[test]
+    fn connection_may_end_after_each_response() {
+        let mut query = query();
+        let head = "HTTP/1.0 200 OK\r\n\r\n";
+        assert_eq!(query.handle_datagram(1, format!("{head}{DYNAMIC}").as_bytes()), Step::Wait);
+        assert_eq!(query.handle_end(2), Step::Send);
+        assert_eq!(query.handle_datagram(3, format!("{head}[]").as_bytes()), Step::Wait);
+        assert!(matches!(query.handle_end(4), Step::Done(snapshot) if snapshot.t_ms == 4));
+    }
+
+    #[test]
+    fn documents_of_other_shapes_are_malformed() {
+        for document in ["", "{}", "[1]", "nothing", r#"{"clients":-1}"#, r#"{"clients":"many"}"#] {
+            assert_eq!(
+                query().handle_datagram(0, &response(document)),
+                Step::Fail(IgnoreReason::Malformed),
+                "{document}"
+            );
+        }
+        assert_eq!(query().handle_end(0), Step::Fail(IgnoreReason::Malformed));
+        let mut query = query();
+        query.handle_datagram(1, &response(DYNAMIC));
+        assert_eq!(query.handle_datagram(2, &response(r#"[{"name":7}]"#)), Step::Fail(IgnoreReason::Malformed));
+    }
+}
