@@ -32,6 +32,11 @@ fn openings(format: WireFormat) -> Vec<Opening> {
     const SAMP_INFORMATION: &[u8] = b"SAMP\x0a\0\0\x01\x61\x1ei\0\x40\0\x40\0\x01\0\0\0a\x01\0\0\0b\x01\0\0\0c";
     const GAMESPY3_CHALLENGE: &[u8] = b"\x09\0\0\0\x070\0";
     const FIVEM_COUNTS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"clients\":1}";
+    const FROSTBITE_VERSION: &[u8] =
+        b"\x01\0\0\x40\x26\0\0\0\x03\0\0\0\x02\0\0\0OK\0\x03\0\0\0BF4\0\x06\0\0\x00157186\0";
+    const BZFLAG_COUNTS: &[u8] = b"BZFS0221\0\0\x04qp\0\x08\0\xff";
+    const SAUERBRATEN_INFORMATION: &[u8] =
+        b"\xff\xff\x01\0\0\0\0\0\0\0\0\x07\x40\x05\x80\x04\x01\0\x80\x56\x02\x80\xff\0\0m\0h\0";
     let list: &[(&'static [&'static [u8]], &'static [u8])] = match format {
         WireFormat::Quake3 => &[
             (&[], b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0000000000000007\\"),
@@ -57,6 +62,28 @@ fn openings(format: WireFormat) -> Vec<Opening> {
             (&[], b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
             (&[FIVEM_COUNTS], b"HTTP/1.1 200 OK\r\n\r\n["),
         ],
+        WireFormat::Frostbite => &[
+            (&[], b"\x01\0\0\x40\x00\x40\0\0\xff\0\0\0\x02\0\0\0OK\0"),
+            (
+                &[FROSTBITE_VERSION],
+                b"\x03\0\0\x40\x00\x40\0\0\xff\x03\0\0\x02\0\0\0OK\0\x01\0\0\x001\0\x04\0\0\0name\0",
+            ),
+        ],
+        WireFormat::Bzflag => &[(&[], b"BZFS0221\0"), (&[BZFLAG_COUNTS], b"\x00\xabap")],
+        WireFormat::Sauerbraten => &[
+            (&[], b"\xff\xff\x01\0\0\0\0\0\0\0\0\x07"),
+            (&[SAUERBRATEN_INFORMATION], b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0\xf6"),
+            (&[SAUERBRATEN_INFORMATION], b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0\xf5\0\x25"),
+        ],
+        WireFormat::AssaultCube => &[(&[], b"\x01\0\0\0\0\0\0\0\0\x07\x80\xb3\x04\0\x40\x07")],
+        WireFormat::RedEclipse => &[
+            (&[], b"\x01\0\0\0\0\0\0\0\0\x07\x40\x0f"),
+            (&[], b"\x01\0\0\0\0\0\0\0\0\x07\x40\x08\x80\xdc\0\x02\0\x0a\x10\x04\0\0e\0h\0"),
+        ],
+        WireFormat::Zandronum => &[(&[], b"\x00"), (&[], b"\xff\x77\x5d\x56\x00\x07\0\0\0v\0\0\x00\x18\0\xff")],
+        WireFormat::Odamex => &[(&[], b"\x03\x20\x03\xad\x00\x0b\0\0\x07\0\0\0\x07\0\0\0\x07\0\0\x0011.0.0\0")],
+        WireFormat::Armagetron => &[(&[], b"\0\x33\0\0")],
+        WireFormat::Mumble => &[(&[], b"\0\x01\x03\x04\0\0\0\0\0\0\0\x07")],
         WireFormat::Unreal2 => &[(&[], b"\x80\0\0\0\0"), (&[UNREAL2_DETAILS], b"\x80\0\0\0\x02")],
         WireFormat::AllSeeingEye => &[(&[], b"EYE1"), (&[], b"EYE1\x02a\x02b\x02c\x02d\x02e\x02f\x02g\x02h\x02i\x01")],
         WireFormat::Samp => &[

@@ -54,8 +54,7 @@ impl Behaviour {
         match self {
             Behaviour::Spectators => protocol == Protocol::Quake3 || protocol.marks_spectators(),
             Behaviour::UnmarkedBots => protocol == Protocol::Source,
-            // Bedrock shows no list.
-            Behaviour::GenericNames | Behaviour::Frozen => protocol != Protocol::Bedrock,
+            Behaviour::GenericNames | Behaviour::Frozen => protocol.has_list(),
             // The others cannot show a list of that length.
             Behaviour::Oversized => !matches!(
                 protocol,
@@ -67,7 +66,10 @@ impl Behaviour {
                     | Protocol::Teeworlds
                     | Protocol::Teeworlds7
                     | Protocol::MinecraftStatus
+                    | Protocol::Zandronum
+                    | Protocol::Armagetron
                     | Protocol::Bedrock
+                    | Protocol::Mumble
             ),
         }
     }

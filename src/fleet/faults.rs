@@ -33,7 +33,7 @@ pub enum Fault {
     Malformed,
     /// One reply in two is detectably incomplete: a fragment is missing, a line is truncated (Quake
     /// 3), or more players are announced than listed. It has no effect on QuakeWorld, Quake 2, Doom
-    /// 3, Quake Wars and Bedrock, because nothing that their replies announce could be missing.
+    /// 3, Quake Wars, Bedrock and Mumble, because nothing that their replies announce could be missing.
     Partial,
 }
 

@@ -68,9 +68,18 @@ const ETQW_MAPS: &[&str] = &["valley", "area22", "sewer", "refinery", "salvage"]
 const TEEWORLDS_MAPS: &[&str] = &["dm1", "dm2", "dm6", "dm7", "dm8", "dm9"];
 const CTF_MAPS: &[&str] = &["ctf1", "ctf2", "ctf3", "ctf5", "ctf7"];
 const MINECRAFT_MAPS: &[&str] = &["world", "lobby", "survival"];
-/// A status names no map.
+/// Replies without a map.
 const NO_MAPS: &[&str] = &[""];
 const FIVEM_MAPS: &[&str] = &["fivem-map-skater", "fivem-map-hipster", "San Andreas"];
+const BF4_MAPS: &[&str] = &["MP_Abandoned", "MP_Damage", "MP_Flooded", "MP_Prison", "MP_Siege"];
+const BFH_MAPS: &[&str] = &["MP_Bank", "MP_Bloodout", "MP_Desert05", "MP_Downtown", "MP_Eastside"];
+const SAUERBRATEN_MAPS: &[&str] = &["complex", "turbine", "metl4", "reissen", "forge", "hallo", "dust2"];
+const ASSAULTCUBE_MAPS: &[&str] = &["ac_desert", "ac_complex", "ac_arctic", "ac_shine", "ac_mines", "ac_depot"];
+const REDECLIPSE_MAPS: &[&str] = &["echo", "nova", "enyo", "ghost", "deadsimple", "ubik"];
+const ZANDRONUM_MAPS: &[&str] = &["MAP01", "MAP07", "D2DUEL1", "ODAMAP02", "DWANGO01", "ZDCTF03"];
+const ODAMEX_MAPS: &[&str] = &["MAP01", "MAP07", "ODAMAP02", "DWANGO01", "CTF1"];
+/// Styles of the game: replies of BZFlag name no map.
+const BZFLAG_STYLES: &[&str] = &["ClassicCTF", "OpenFFA", "TeamFFA", "RabbitChase"];
 const BEDROCK_MAPS: &[&str] = &["Bedrock level", "Skyblock"];
 
 /// Games of Quake 3 servers with spectators (`Behaviour::Spectators`); no other server plays
@@ -119,6 +128,18 @@ pub static GAMES: &[Game] = &[
     of_type("Freeroam", without_points(Protocol::FiveM, "fivem", FIVEM_MAPS, 1.0)),
     without_points(Protocol::Bedrock, "minecraft", BEDROCK_MAPS, 1.0),
     other(Protocol::Etqw, "baseETQW-1", ETQW_MAPS, 1.0, 1, 1.0),
+    of_type("ConquestLarge0", other(Protocol::Frostbite, "bf4", BF4_MAPS, 1.5, 100, 0.6)),
+    of_type("TurfWarLarge0", other(Protocol::Frostbite, "bfh", BFH_MAPS, 1.5, 100, 0.4)),
+    other(Protocol::Cube2, "sauerbraten", SAUERBRATEN_MAPS, 2.0, 1, 1.0),
+    other(Protocol::Cube1, "assaultcube", ASSAULTCUBE_MAPS, 1.5, 1, 1.0),
+    without_points(Protocol::Eclipse, "redeclipse", REDECLIPSE_MAPS, 1.0),
+    of_type("Deathmatch", other(Protocol::Zandronum, "zandronum", ZANDRONUM_MAPS, 2.0, 1, 0.5)),
+    of_type("CTF", other(Protocol::Zandronum, "zandronum", ZANDRONUM_MAPS, 1.0, 1, 0.5)),
+    of_type("Deathmatch", other(Protocol::Odamex, "odamex", ODAMEX_MAPS, 2.0, 1, 0.5)),
+    of_type("CTF", other(Protocol::Odamex, "odamex", ODAMEX_MAPS, 1.0, 1, 0.5)),
+    other(Protocol::Bzflag, "bzflag", BZFLAG_STYLES, 1.0, 1, 1.0),
+    without_points(Protocol::Armagetron, "armagetron", NO_MAPS, 1.0),
+    without_points(Protocol::Mumble, "mumble", NO_MAPS, 1.0),
 ];
 
 /// A game that is called by its name.

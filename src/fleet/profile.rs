@@ -94,6 +94,7 @@ impl ServerProfile {
         let tail = if tag.is_empty() { "" } else { "^7" };
         let hostname = format!("{tag}{}{tail} {} {}", rng.pick(OWNERS), rng.pick(TOPICS), server + 1);
         let hostname = match protocol {
+            _ if !protocol.has_hostname() => "".into(),
             Protocol::QuakeWorld => NameFormat::Ascii(usize::MAX).apply(&hostname).into(),
             _ => hostname.into(),
         };

@@ -38,6 +38,19 @@ pub enum Protocol {
     Bedrock,
     /// Enemy Territory: Quake Wars.
     Etqw,
+    /// Battlefield 4 and Hardline.
+    Frostbite,
+    /// Sauerbraten.
+    Cube2,
+    /// AssaultCube.
+    Cube1,
+    /// Red Eclipse.
+    Eclipse,
+    Zandronum,
+    Odamex,
+    Bzflag,
+    Armagetron,
+    Mumble,
 }
 
 /// Number of protocols.
@@ -108,7 +121,7 @@ impl Protocol {
 
     /// Whether the servers listen on TCP, and not on UDP.
     pub fn is_over_tcp(self) -> bool {
-        matches!(self, Protocol::MinecraftStatus | Protocol::FiveM)
+        matches!(self, Protocol::MinecraftStatus | Protocol::FiveM | Protocol::Frostbite | Protocol::Bzflag)
     }
 
     /// A port that servers of this protocol use. Each protocol has its own, because all
@@ -133,6 +146,15 @@ impl Protocol {
             Protocol::FiveM => 30_120,
             Protocol::Bedrock => 19_132,
             Protocol::Etqw => 27_733,
+            Protocol::Frostbite => 47_200,
+            Protocol::Cube2 => 28_786,
+            Protocol::Cube1 => 28_764,
+            Protocol::Eclipse => 28_802,
+            Protocol::Zandronum => 10_666,
+            Protocol::Odamex => 10_667,
+            Protocol::Bzflag => 5_154,
+            Protocol::Armagetron => 4_534,
+            Protocol::Mumble => 64_738,
         }
     }
 
@@ -151,18 +173,46 @@ impl Protocol {
             Protocol::Teeworlds | Protocol::Teeworlds7 => format(Short(15), false),
             Protocol::Minecraft | Protocol::MinecraftStatus => format(Word, false),
             Protocol::FiveM => format(Plain, true),
-            Protocol::Bedrock => format(Plain, false),
+            Protocol::Bedrock | Protocol::Mumble => format(Plain, false),
+            Protocol::Frostbite => format(Word, true),
+            Protocol::Cube2 | Protocol::Cube1 => format(Ascii(15), true),
+            Protocol::Eclipse => format(Ascii(24), false),
+            Protocol::Zandronum => format(Ascii(31), true),
+            Protocol::Odamex => ListFormat { connected_unit_ms: Some(60_000), ..format(Ascii(15), true) },
+            Protocol::Bzflag => format(Ascii(31), false),
+            Protocol::Armagetron => format(Short(15), false),
         }
     }
 
     /// Whether the list shows which entries are spectators.
     pub fn marks_spectators(self) -> bool {
-        matches!(self, Protocol::QuakeWorld | Protocol::Teeworlds | Protocol::Teeworlds7)
+        matches!(
+            self,
+            Protocol::QuakeWorld
+                | Protocol::Teeworlds
+                | Protocol::Teeworlds7
+                | Protocol::Frostbite
+                | Protocol::Cube2
+                | Protocol::Cube1
+                | Protocol::Zandronum
+                | Protocol::Odamex
+                | Protocol::Bzflag
+        )
     }
 
     /// Whether a flag in the list shows which entries are bots.
     pub fn marks_bots(self) -> bool {
-        matches!(self, Protocol::Teeworlds7 | Protocol::Etqw)
+        matches!(self, Protocol::Teeworlds7 | Protocol::Etqw | Protocol::Cube2 | Protocol::Zandronum | Protocol::Bzflag)
+    }
+
+    /// Whether replies contain the name of the server.
+    pub(super) fn has_hostname(self) -> bool {
+        !matches!(self, Protocol::Bzflag | Protocol::Mumble)
+    }
+
+    /// Whether replies contain the players, and not only their number.
+    pub fn has_list(self) -> bool {
+        !matches!(self, Protocol::Bedrock | Protocol::Mumble)
     }
 
     /// Whether replies identify bots, by a ping of 0 or by a flag.

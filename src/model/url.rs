@@ -191,6 +191,14 @@ fn default_port(scheme: &str) -> Option<u16> {
         "minecraft" => 25565,
         "bedrock" => 19132,
         "fivem" => 30120,
+        "frostbite" => 47200,
+        "bzflag" => 5154,
+        "cube2" => 28786,
+        "cube1" => 28764,
+        "eclipse" => 28802,
+        "zandronum" | "odamex" => 10666,
+        "armagetron" => 4534,
+        "mumble" => 64738,
         _ => return None,
     })
 }

@@ -13,10 +13,12 @@
 //! - [`protocol`]: the table of protocols. - [`exchange`]: their interface.
 //! - [`quake3`], [`quakeworld`], [`quake2`], [`a2s`] (Source and GoldSrc), [`gamespy1`], [`gamespy2`],
 //!   [`gamespy3`] (Minecraft, too), [`unreal2`], [`all_seeing_eye`], [`samp`], [`doom3`],
-//!   [`teeworlds`], [`teeworlds7`], [`bedrock`]: the protocols.
+//!   [`teeworlds`], [`teeworlds7`], [`bedrock`], [`cube`] (Sauerbraten, AssaultCube), [`redeclipse`],
+//!   [`zandronum`], [`odamex`], [`armagetron`], [`mumble`]: protocols over UDP.
+//! - [`minecraft_status`], [`fivem`], [`frostbite`], [`bzflag`]: protocols over TCP.
 //! - [`details`]: what replies contain beyond a snapshot.
 //! - [`infostring`], [`player_lines`], [`player_table`], [`quake_text`], [`teeworlds7_packet`],
-//!   [`fields`], [`text`], [`nonce`]: parts of them.
+//!   [`cube_fields`], [`zandronum_huffman`], [`stream`], [`http`], [`fields`], [`text`], [`nonce`]: parts of them.
 //! - [`server_url`]: URLs of servers, and names of games in them. - [`master`]: lists of servers
 //!   from master servers.
 
@@ -25,12 +27,17 @@
 
 pub mod a2s;
 mod all_seeing_eye;
+mod armagetron;
 mod bedrock;
+mod bzflag;
+mod cube;
+mod cube_fields;
 mod details;
 mod doom3;
 mod exchange;
 mod fields;
 mod fivem;
+mod frostbite;
 mod gamespy1;
 mod gamespy2;
 mod gamespy3;
@@ -38,7 +45,9 @@ mod http;
 mod infostring;
 pub mod master;
 mod minecraft_status;
+mod mumble;
 mod nonce;
+mod odamex;
 mod player_lines;
 mod player_table;
 mod protocol;
@@ -46,6 +55,7 @@ mod quake2;
 pub mod quake3;
 mod quake_text;
 mod quakeworld;
+mod redeclipse;
 mod samp;
 mod server_url;
 mod stream;
@@ -54,6 +64,8 @@ mod teeworlds7;
 mod teeworlds7_packet;
 mod text;
 mod unreal2;
+mod zandronum;
+mod zandronum_huffman;
 
 pub use self::details::{DetailLevel, Details};
 pub use self::exchange::{Authentication, Exchange, IgnoreReason, Step};

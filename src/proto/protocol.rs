@@ -6,8 +6,9 @@ use super::a2s::A2sQuery;
 use super::exchange::Exchange;
 use super::nonce::Nonce;
 use super::{
-    all_seeing_eye, bedrock, doom3, fivem, gamespy1, gamespy2, gamespy3, minecraft_status, quake2, quake3, quakeworld,
-    samp, teeworlds, teeworlds7, unreal2,
+    all_seeing_eye, armagetron, bedrock, bzflag, cube, doom3, fivem, frostbite, gamespy1, gamespy2, gamespy3,
+    minecraft_status, mumble, odamex, quake2, quake3, quakeworld, redeclipse, samp, teeworlds, teeworlds7, unreal2,
+    zandronum,
 };
 use crate::model::ServerUrl;
 
@@ -89,6 +90,15 @@ pub enum WireFormat {
     Bedrock,
     MinecraftStatus,
     FiveM,
+    Frostbite,
+    Sauerbraten,
+    AssaultCube,
+    RedEclipse,
+    Zandronum,
+    Odamex,
+    Bzflag,
+    Armagetron,
+    Mumble,
 }
 
 /// The status of a Minecraft server, which most servers send; the query, which has the whole list, is off by default.
@@ -113,11 +123,21 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol::new("gamespy2", WireFormat::GameSpy2, &[23000], 1, 1, |nonce, address| Box::new(gamespy2::StatusQuery::new(nonce, address.port()))),
     Protocol::new("gamespy3", WireFormat::GameSpy3, &[29900], 2, 5, |nonce, address| Box::new(gamespy3::StatusQuery::new(nonce, address.port()))),
     Protocol::new("minecraft", WireFormat::GameSpy3, &[25565], 2, 5, |nonce, address| Box::new(gamespy3::StatusQuery::new(nonce, address.port()))).with_fallback(&MINECRAFT_STATUS),
-    Protocol::new("fivem", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address))).over_tcp(),
     Protocol::new("bedrock", WireFormat::Bedrock, &[19132], 1, 1, |nonce, _| Box::new(bedrock::PingQuery::new(nonce))),
     Protocol::new("ase", WireFormat::AllSeeingEye, &[22126], 1, 1, |_, _| Box::new(all_seeing_eye::AllSeeingEyeQuery)),
     Protocol::new("doom3", WireFormat::Doom3, &[27666, 28004], 1, 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::Doom3))),
     Protocol::new("etqw", WireFormat::QuakeWars, &[27733], 1, 1, |nonce, _| Box::new(doom3::InfoQuery::new(nonce, doom3::Form::QuakeWars))),
+    Protocol::new("cube2", WireFormat::Sauerbraten, &[28786, 42000], 2, 2, |nonce, _| Box::new(cube::CubeQuery::sauerbraten(nonce))),
+    Protocol::new("cube1", WireFormat::AssaultCube, &[28764], 2, 2, |nonce, _| Box::new(cube::CubeQuery::assaultcube(nonce))),
+    Protocol::new("eclipse", WireFormat::RedEclipse, &[28802], 1, 1, |nonce, _| Box::new(redeclipse::InfoQuery::new(nonce))),
+    // Before Odamex: a Zandronum server sends nothing for ten seconds after a datagram of another protocol.
+    Protocol::new("zandronum", WireFormat::Zandronum, &[10666], 1, 1, |nonce, _| Box::new(zandronum::LauncherQuery::new(nonce))),
+    Protocol::new("odamex", WireFormat::Odamex, &[10666], 1, 1, |nonce, _| Box::new(odamex::LauncherQuery::new(nonce))),
+    Protocol::new("armagetron", WireFormat::Armagetron, &[4534], 1, 1, |_, _| Box::new(armagetron::InformationQuery)),
+    Protocol::new("mumble", WireFormat::Mumble, &[64738], 1, 1, |nonce, _| Box::new(mumble::PingQuery::new(nonce))),
+    Protocol::new("fivem", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address))).over_tcp(),
+    Protocol::new("frostbite", WireFormat::Frostbite, &[47200, 48888], 1, 1, |_, _| Box::new(frostbite::FrostbiteQuery::new())).over_tcp(),
+    Protocol::new("bzflag", WireFormat::Bzflag, &[5154], 1, 1, |_, _| Box::new(bzflag::BzflagQuery::new())).over_tcp(),
 ];
 
 /// The protocol of a URL scheme, if it can be scanned.

@@ -33,9 +33,17 @@ pub enum Effort {
 const PROBE_PASSES: usize = 2;
 
 /// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2, Arma 3 and
-/// some twenty other games, All-Seeing Eye.
-const QUERY_PORT_DISTANCES: [(WireFormat, u16); 4] =
-    [(WireFormat::Unreal2, 1), (WireFormat::GameSpy1, 1), (WireFormat::Source, 1), (WireFormat::AllSeeingEye, 123)];
+/// some twenty other games, the games of the Cube engine, All-Seeing Eye, Battlefield.
+const QUERY_PORT_DISTANCES: [(WireFormat, u16); 8] = [
+    (WireFormat::Unreal2, 1),
+    (WireFormat::GameSpy1, 1),
+    (WireFormat::Source, 1),
+    (WireFormat::Sauerbraten, 1),
+    (WireFormat::AssaultCube, 1),
+    (WireFormat::RedEclipse, 1),
+    (WireFormat::AllSeeingEye, 123),
+    (WireFormat::Frostbite, 22_000),
+];
 
 /// The targets to try for a URL, in order. Empty if the scheme has no protocol.
 ///

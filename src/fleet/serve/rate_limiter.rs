@@ -61,6 +61,10 @@ impl RateLimit {
             Protocol::Quake2 => Some(RateLimit { client: None, server: bucket(15, 15.0), excess }),
             // `sv_max_queries_sec` 3 and its global form 60, means of 30 s.
             Protocol::Source => Some(RateLimit { client: bucket(90, 3.0), server: bucket(1_800, 60.0), excess }),
+            // `sv_queryignoretime`: an address is ignored for ten seconds after a reply.
+            Protocol::Zandronum => Some(RateLimit { client: bucket(1, 0.1), server: None, excess }),
+            // `PING_FLOOD_TIME`, for an address and in total.
+            Protocol::Armagetron => Some(RateLimit { client: bucket(10, 1.0), server: bucket(100, 10.0), excess }),
             // `sv_server_info_per_second`.
             Protocol::Teeworlds => {
                 Some(RateLimit { client: None, server: bucket(50, 50.0), excess: Excess::WithoutList })
@@ -76,6 +80,13 @@ impl RateLimit {
             | Protocol::Minecraft
             | Protocol::MinecraftStatus
             | Protocol::FiveM
+            | Protocol::Frostbite
+            | Protocol::Cube2
+            | Protocol::Cube1
+            | Protocol::Eclipse
+            | Protocol::Odamex
+            | Protocol::Bzflag
+            | Protocol::Mumble
             | Protocol::Bedrock
             | Protocol::Etqw => None,
         }

@@ -8,17 +8,23 @@
 
 mod a2s;
 mod all_seeing_eye;
+mod armagetron;
 mod bedrock;
+mod bzflag;
+mod cube;
 mod datagrams;
 mod doom3;
 mod etqw;
 mod fivem;
 mod fragments;
+mod frostbite;
 mod gamespy1;
 mod gamespy2;
 mod gamespy3;
 mod minecraft;
 mod minecraft_status;
+mod mumble;
+mod odamex;
 mod quake2;
 mod quake3;
 mod quakeworld;
@@ -28,6 +34,7 @@ mod teeworlds7;
 mod text;
 mod unreal2;
 mod variant;
+mod zandronum;
 
 use std::ops::Range;
 
@@ -124,6 +131,15 @@ fn wire_format(protocol: Protocol) -> WireFormat {
         Protocol::Minecraft => WireFormat { reply: minecraft::reply, nonce: |_| Some(3..7) },
         Protocol::MinecraftStatus => WireFormat { reply: minecraft_status::reply, nonce: |_| None },
         Protocol::FiveM => WireFormat { reply: fivem::reply, nonce: |_| None },
+        Protocol::Frostbite => WireFormat { reply: frostbite::reply, nonce: |_| None },
+        Protocol::Cube2 => WireFormat { reply: cube::sauerbraten, nonce: cube::nonce },
+        Protocol::Cube1 => WireFormat { reply: cube::assaultcube, nonce: cube::nonce },
+        Protocol::Eclipse => WireFormat { reply: cube::redeclipse, nonce: cube::nonce },
+        Protocol::Zandronum => WireFormat { reply: zandronum::reply, nonce: zandronum::nonce },
+        Protocol::Odamex => WireFormat { reply: odamex::reply, nonce: odamex::nonce },
+        Protocol::Bzflag => WireFormat { reply: bzflag::reply, nonce: |_| None },
+        Protocol::Armagetron => WireFormat { reply: armagetron::reply, nonce: |_| None },
+        Protocol::Mumble => WireFormat { reply: mumble::reply, nonce: |_| Some(4..12) },
         Protocol::Bedrock => WireFormat { reply: bedrock::reply, nonce: |_| Some(1..9) },
         Protocol::Etqw => WireFormat { reply: etqw::reply, nonce: |_| Some(12..16) },
     }

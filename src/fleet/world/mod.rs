@@ -179,8 +179,7 @@ impl World {
         let map = if frozen { 0 } else { state.map_index(profile, now_ms) };
         let withheld = match protocol {
             Protocol::SaMp => players.len() > SAMP_LIST_PLAYERS_MAX,
-            Protocol::Bedrock => true,
-            _ => false,
+            _ => !protocol.has_list(),
         };
         let count = (withheld || protocol == Protocol::Source).then_some(players.len() as u32);
         if withheld {

@@ -42,6 +42,26 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
             b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"clients\":1}",
             b"HTTP/1.1 200 OK\r\n\r\n[",
         ],
+        WireFormat::Frostbite => &[
+            b"\x01\0\0\x40\x26\0\0\0\x03\0\0\0\x02\0\0\0OK\0\x03\0\0\0BF4\0\x06\0\0\x00157186\0",
+            b"\x02\0\0\x40\x40\0\0\0\x04\0\0\0\x02\0\0\0OK\0",
+            b"\x03\0\0\x40\x40\0\0\0\x04\0\0\0\x02\0\0\0OK\0",
+        ],
+        WireFormat::Bzflag => &[b"BZFS0221\0", b"\0\x04qp\0\x08\0\x02", b"\x00\xa7ap"],
+        WireFormat::Sauerbraten => &[
+            b"\xff\xff\x01\0\0\0\0\0\0\0\0\x07",
+            b"\x01\0\0\0\0\0\0\0\0\x07",
+            b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0",
+        ],
+        WireFormat::AssaultCube => &[
+            b"\x01\0\0\0\0\0\0\0\0\x07\x80\xb3\x04\0",
+            b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0",
+        ],
+        WireFormat::RedEclipse => &[b"\x01\0\0\0\0\0\0\0\0\x07", b"\x01\0\0\0\0\0\0\0\0\x07\x02\x08\x80\xdc\0\x02\0\x0a\x10\x04\0\0e\0h\0"],
+        WireFormat::Zandronum => &[b"\xff\x77\x5d\x56\x00\x07\0\0\0", b"\x04"],
+        WireFormat::Odamex => &[b"\x03\x20\x03\xad\x00\x0b\0\0\x07\0\0\0\x07\0\0\0\x07\0\0\x0011.0.0\0"],
+        WireFormat::Armagetron => &[b"\0\x33\0\0"],
+        WireFormat::Mumble => &[b"\0\x01\x03\x04\0\0\0\0\0\0\0\x07"],
         WireFormat::Bedrock => &[b"\x1c\0\0\0\0\0\0\0\x07"],
     }
 }
