@@ -28,7 +28,8 @@ use crate::cli::stdio::{Output, note};
 use crate::client::{Client, ClientError};
 use crate::limits::TAGS_MAX;
 use crate::master::{
-    AddressRules, DroppedCounts, JsonList, ListUrl, Selection, ServerList, check_scheme, fetch, user_agent,
+    AddressRules, DroppedCounts, ListUrl, Selection, ServerList, check_scheme, fetch, is_json_list, parse_web_list,
+    user_agent,
 };
 use crate::model::url::ServerUrl;
 use crate::proto::parse_server_url;
@@ -57,8 +58,17 @@ const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
 ///
 ///   teeworlds7master://HOST[:8283]            Teeworlds 0.7
 ///
-///   https://HOST/PATH                         a JSON list, such as https://master1.ddnet.org/ddnet/15/servers.json; also
-///                                             http://. Its query, which may hold an API key, is not printed
+///   odamexmaster://HOST[:15000]
+///
+///   zandronummaster://HOST[:15300]
+///
+///   cube2master://HOST[:28787]                Sauerbraten
+///
+///   eclipsemaster://HOST[:28800]              Red Eclipse
+///
+///   https://HOST/PATH                         a list of Steam, DDNet, BZFlag or FiveM, such as
+///                                             https://master1.ddnet.org/ddnet/15/servers.json; also http://. The
+///                                             query of a URL, which may hold an API key, is not printed
 ///
 /// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have a port below
 /// 1024, are dropped and counted. So are more than 50,000 servers of a list of masters, or 64 on one address, unless
@@ -76,7 +86,7 @@ pub struct ImportArgs {
     /// Scheme of servers that are listed without one
     ///
     /// Such as darkplaces. The default depends on the kind of the list: quake3, quakeworld, quake2, source,
-    /// teeworlds or teeworlds7.
+    /// teeworlds, teeworlds7, odamex, zandronum, cube2, eclipse, bzflag or fivem.
     #[arg(long, value_parser = parse_scheme)]
     scheme: Option<String>,
     /// Add all servers of the masters, however many
@@ -273,7 +283,7 @@ fn read_file(file: &Path, args: &ImportArgs, app: &CliContext) -> anyhow::Result
         true => Box::new(io::stdin().lock()),
         false => Box::new(BufReader::new(File::open(file)?)),
     };
-    if !JsonList::is_json(from.fill_buf()?) {
+    if !is_json_list(from.fill_buf()?) {
         if args.scheme.is_some() {
             let why = "--scheme is for master servers and JSON lists; the URLs of this list have their schemes";
             return Err(UsageError(why.to_owned()).into());
@@ -283,7 +293,7 @@ fn read_file(file: &Path, args: &ImportArgs, app: &CliContext) -> anyhow::Result
     let mut bytes = Vec::new();
     from.take(JSON_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     anyhow::ensure!(bytes.len() as u64 <= JSON_BYTES_MAX, "more than {JSON_BYTES_MAX} bytes");
-    let json = JsonList::parse(&bytes)?;
+    let json = parse_web_list(&bytes)?;
     drop(bytes);
     let scheme = args.scheme.as_deref().unwrap_or(json.scheme);
     check_scheme(scheme).map_err(|error| UsageError(error.to_string()))?;

@@ -430,7 +430,7 @@ impl std::fmt::Debug for SecretUrl {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportConfig {
-    /// A master, or a JSON list on a website.
+    /// A master, or a list on a website.
     pub master: ListUrl,
     /// `None`: by the kind of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -299,7 +299,7 @@ fn import_sections_are_checked_and_reloaded() {
     problems("import = [5]\n", &["1: import: is a list of sections; write [[import]]"]);
     problems(
         "[[import]]\nevery_s = 3600\n",
-        &["1: import: has no key master, the URL of a master server or of a JSON list"],
+        &["1: import: has no key master, the URL of a master server or of a list on a website"],
     );
     problems(
         &format!("[[import]]\n{master}tags = [\"a b\"]\n"),

@@ -297,7 +297,7 @@ impl Validator<'_> {
             return self.problem(
                 span,
                 IMPORT.to_owned(),
-                "has no key master, the URL of a master server or of a JSON list".to_owned(),
+                "has no key master, the URL of a master server or of a list on a website".to_owned(),
             );
         };
         // If the section sets a scheme, the import does not depend on the kind of the master.

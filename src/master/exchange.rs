@@ -1,4 +1,4 @@
-//! Queries a master: sends the requests, repeats them, and waits for the parts of the list.
+//! Queries a master over UDP: sends the requests, repeats them, and waits for the parts of the list.
 //!
 //! One socket for one query, connected to the master: datagrams from other addresses or ports
 //! are not received, and a closed port is an error at once.
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::proto::Nonce;
-use crate::proto::master::{MasterList, MasterQuery, MasterStep, MasterUrl};
+use crate::proto::master::{MasterList, MasterQuery, MasterRefusal, MasterStep, MasterUrl};
 
 /// Requests sent again, for each page, before the query ends.
 const RESENDS_MAX: u32 = 3;
@@ -37,11 +37,18 @@ pub struct Timing {
     pub part: Duration,
     /// Between two pages. Steam's master permits 30 packets a minute.
     pub page: Duration,
+    /// Between two requests to a master that refuses frequent ones. Zandronum's does within 10 s.
+    pub pause: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Timing {
-        Timing { reply: Duration::from_secs(3), part: Duration::from_secs(1), page: Duration::from_millis(2_100) }
+        Timing {
+            reply: Duration::from_secs(3),
+            part: Duration::from_secs(1),
+            page: Duration::from_millis(2_100),
+            pause: Duration::from_secs(11),
+        }
     }
 }
 
@@ -56,6 +63,16 @@ pub enum MasterError {
     NoReply { address: SocketAddr },
     #[error("{address} sent {datagrams} datagrams that are not a server list; is it a master of another protocol?")]
     NotAList { address: SocketAddr, datagrams: u64 },
+    #[error("{address} sends no list: {refusal}")]
+    Refused { address: SocketAddr, refusal: MasterRefusal },
+    #[error("{address} closed the connection without a list")]
+    NoList { address: SocketAddr },
+    #[error("{address} sent nothing within {} s; is it a master of another protocol?", .limit.as_secs())]
+    Silent { address: SocketAddr, limit: Duration },
+    #[error("{address} sent {bytes} bytes that are not a server list; is it a master of another protocol?")]
+    NotText { address: SocketAddr, bytes: usize },
+    #[error("{address} sent a list of more than {bytes_max} bytes")]
+    TooLarge { address: SocketAddr, bytes_max: usize },
 }
 
 /// Queries a master for its list. `progress` gets the number of addresses so far.
@@ -73,6 +90,7 @@ pub async fn fetch(
     let mut query = MasterQuery::new(url.kind().clone(), address.ip(), random_nonce().map_err(socket_error)?);
     let mut not_list = 0;
     let mut resends = 0;
+    let mut refusal = None;
     let mut left = TOTAL_MAX;
     while !left.is_zero() {
         let began = Instant::now();
@@ -93,6 +111,12 @@ pub async fn fetch(
             }
             Ok(Received::End) => break,
             Ok(Received::Nothing) => {}
+            Ok(Received::Refused(why)) => {
+                refusal = Some(why);
+                if why != MasterRefusal::TooSoon {
+                    break;
+                }
+            }
             Err(error) if !query.has_reply() => return Err(socket_error(error)),
             Err(_) => break,
         }
@@ -100,11 +124,15 @@ pub async fn fetch(
             break;
         }
         resends += 1;
+        if query.needs_pause() {
+            sleep(timing.pause.saturating_sub(began.elapsed())).await;
+        }
     }
-    match (query.has_reply(), not_list) {
-        (true, _) => Ok(query.finish()),
-        (false, 0) => Err(MasterError::NoReply { address }),
-        (false, datagrams) => Err(MasterError::NotAList { address, datagrams }),
+    match (query.has_reply(), refusal, not_list) {
+        (true, ..) => Ok(query.finish()),
+        (false, Some(refusal), _) => Err(MasterError::Refused { address, refusal }),
+        (false, None, 0) => Err(MasterError::NoReply { address }),
+        (false, None, datagrams) => Err(MasterError::NotAList { address, datagrams }),
     }
 }
 
@@ -116,6 +144,8 @@ enum Received {
     Token,
     /// The list is complete, as far as its protocol shows.
     End,
+    /// The master sends no list.
+    Refused(MasterRefusal),
     /// Timeout before that.
     Nothing,
 }
@@ -147,6 +177,7 @@ async fn receive_parts(
                     return Ok(Some(Received::Token));
                 }
                 MasterStep::NextPage => return Ok(Some(Received::Page)),
+                MasterStep::Refused(refusal) => return Ok(Some(Received::Refused(refusal))),
                 MasterStep::End if query.is_unordered() => (has_part, has_end) = (true, true),
                 MasterStep::End => return Ok(Some(Received::End)),
             }
@@ -167,7 +198,7 @@ fn random_nonce() -> io::Result<Nonce> {
     nonce.map(Nonce).map_err(|error| io::Error::other(format!("the system has no random numbers: {error}")))
 }
 
-async fn resolve(url: &MasterUrl) -> Result<SocketAddr, MasterError> {
+pub(super) async fn resolve(url: &MasterUrl) -> Result<SocketAddr, MasterError> {
     let error = |source| MasterError::Lookup { host: url.host().to_owned(), source };
     let addresses = timeout(LOOKUP_TIMEOUT, lookup_host((url.host(), url.port()))).await;
     let addresses = addresses.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(error)?;
@@ -189,8 +220,12 @@ async fn connect(master: SocketAddr) -> io::Result<UdpSocket> {
 mod tests {
     use super::*;
 
-    const FAST: Timing =
-        Timing { reply: Duration::from_millis(200), part: Duration::from_millis(50), page: Duration::from_millis(1) };
+    const FAST: Timing = Timing {
+        reply: Duration::from_millis(200),
+        part: Duration::from_millis(50),
+        page: Duration::from_millis(1),
+        pause: Duration::from_millis(400),
+    };
 
     const HEAD: &[u8] = b"\xff\xff\xff\xffgetserversResponse";
 
@@ -315,6 +350,58 @@ mod tests {
         let error = fetch(&url, FAST, |_| ()).await.expect_err("no list");
         assert!(matches!(error, MasterError::NotAList { .. }), "{error}");
         serving.abort();
+    }
+
+    #[tokio::test]
+    async fn odamex_list_is_one_datagram() {
+        let list = b"\xa3\xdb\x0b\0\x01\0\x01\x01\x01\x01\x05\0".to_vec();
+        let (url, serving) = master("odamexmaster", "", vec![vec![], vec![list]]).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned()], true));
+        serving.abort();
+    }
+
+    /// A part of a Zandronum list, with 1.1.1.1:`port`.
+    fn zandronum_part(number: u8, port: u8, end: u8) -> Vec<u8> {
+        [b"\xff\x06\0\0\0", &[number, 8, 1, 1, 1, 1, 1, port, 0, 0, end][..]].concat()
+    }
+
+    #[tokio::test]
+    async fn zandronum_request_is_repeated_after_the_pause() {
+        // The second reply has the part that was lost. Its parts are reordered.
+        let first = vec![zandronum_part(2, 7, 2), zandronum_part(0, 5, 7)];
+        let second = vec![zandronum_part(1, 6, 7)];
+        let (url, serving) = master("zandronummaster", "", vec![first, second]).await;
+        let began = Instant::now();
+        let want = ["1.1.1.1:5", "1.1.1.1:6", "1.1.1.1:7"].map(str::to_owned).to_vec();
+        assert_eq!(fetch_addresses(&url).await, (want, true));
+        assert!(began.elapsed() >= FAST.pause);
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn zandronum_master_that_was_queried_too_soon_is_queried_again() {
+        let too_soon = || vec![b"\xff\x04\0\0\0".to_vec()];
+        let replies = vec![too_soon(), vec![zandronum_part(0, 5, 2)]];
+        let (url, serving) = master("zandronummaster", "", replies).await;
+        assert_eq!(fetch_addresses(&url).await, (vec!["1.1.1.1:5".to_owned()], true));
+        serving.abort();
+        let (url, serving) = master("zandronummaster", "", (0..4).map(|_| too_soon()).collect()).await;
+        let error = fetch(&url, FAST, |_| ()).await.expect_err("no list");
+        assert!(matches!(error, MasterError::Refused { refusal: MasterRefusal::TooSoon, .. }), "{error}");
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn refusal_of_a_zandronum_master_is_the_error() {
+        for (datagram, want) in [(b"\xff\x03\0\0\0", "has banned the address"), (b"\xff\x05\0\0\0", "another version")]
+        {
+            let (url, serving) = master("zandronummaster", "", vec![vec![datagram.to_vec()]]).await;
+            let began = Instant::now();
+            let error = fetch(&url, FAST, |_| ()).await.expect_err("no list").to_string();
+            assert!(error.contains("sends no list: ") && error.contains(want), "{error}");
+            assert!(began.elapsed() < FAST.pause, "the request is not repeated");
+            serving.abort();
+        }
     }
 
     #[tokio::test]

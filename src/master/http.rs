@@ -1,4 +1,4 @@
-//! JSON lists of servers on websites: Steam's Web API and DDNet, over HTTP and HTTPS.
+//! Lists of servers on websites, over HTTP and HTTPS: Steam's Web API, DDNet, BZFlag and FiveM.
 //!
 //! The query of a URL may hold an API key, so it is sent and never printed: `Display` and `Debug`
 //! omit it, and so does every error. Certificates are checked against Mozilla's roots, which are
@@ -12,13 +12,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use ureq::http::{StatusCode, Uri};
 
-use super::json_list::{JsonList, JsonListError};
+use super::web_format::{WebListError, parse_web_list};
+use super::web_list::WebList;
 use crate::limits::HTTP_LIST_BYTES_MAX;
 
 /// Most redirects that are followed.
 const REDIRECTS_MAX: u32 = 5;
 
-/// The URL of a JSON list.
+/// The URL of a list on a website.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     /// As given, with the query.
@@ -28,7 +29,7 @@ pub struct HttpUrl {
     is_https: bool,
 }
 
-/// The text is not the URL of a JSON list.
+/// The text is not the URL of a list on a website.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("URL of a list {url:?}: {problem}")]
 pub struct HttpUrlError {
@@ -102,7 +103,7 @@ pub enum HttpError {
     #[error("the list has more than {0} bytes")]
     TooLarge(usize),
     #[error(transparent)]
-    NotAList(#[from] JsonListError),
+    NotAList(#[from] WebListError),
 }
 
 /// Limits of one request.
@@ -135,7 +136,7 @@ pub fn user_agent(contact: &str) -> String {
 
 /// Fetches a list. It blocks a thread of its own, not a runtime; a process that ends does not
 /// wait for it.
-pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<JsonList, HttpError> {
+pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<WebList, HttpError> {
     let (done, result) = oneshot::channel();
     let (url, user_agent) = (url.clone(), user_agent.to_owned());
     let get = move || {
@@ -146,7 +147,7 @@ pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Resul
     result.await.expect("the thread sends its result")
 }
 
-fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<JsonList, HttpError> {
+fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<WebList, HttpError> {
     let agent = ureq::Agent::config_builder()
         .user_agent(user_agent)
         .timeout_connect(Some(limits.connect))
@@ -167,7 +168,7 @@ fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<JsonList, 
     if bytes.len() > limits.bytes_max {
         return Err(HttpError::TooLarge(limits.bytes_max));
     }
-    Ok(JsonList::parse(&bytes)?)
+    Ok(parse_web_list(&bytes)?)
 }
 
 fn request_error(error: ureq::Error) -> HttpError {
@@ -209,7 +210,7 @@ mod tests {
     }
 
     /// Fetches `/list?key=SECRET`. Returns the list or the text of the error, and the request.
-    async fn fetch_from(response: Vec<u8>, limits: HttpLimits) -> (Result<JsonList, String>, String) {
+    async fn fetch_from(response: Vec<u8>, limits: HttpLimits) -> (Result<WebList, String>, String) {
         let (address, request) = website(response);
         let url: HttpUrl = format!("http://{address}/list?key=SECRET").parse().unwrap();
         let fetched = fetch(&url, &user_agent("scans@example.org"), limits).await;
@@ -234,6 +235,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn list_of_each_format_is_recognised() {
+        let bzflag = "host:5155 BZFS0221 0000 192.0.2.1 a title\n";
+        let (list, _) = fetch_from(response("200 OK", bzflag), HttpLimits::default()).await;
+        let list = list.unwrap();
+        assert_eq!(list.addresses.into_iter().collect::<Vec<_>>(), ["192.0.2.1:5155".parse().unwrap()]);
+        assert_eq!(list.scheme, "bzflag");
+        let fivem =
+            b"HTTP/1.1 200 OK\r\nContent-Length: 27\r\n\r\n\x17\0\0\0\x0a\x01x\x12\x12\x92\x01\x0f192.0.2.1:30120";
+        let (list, _) = fetch_from(fivem.to_vec(), HttpLimits::default()).await;
+        assert_eq!(list.map(|list| (list.addresses.len(), list.scheme)), Ok((1, "fivem")));
+    }
+
+    #[tokio::test]
     async fn failure_names_its_cause_without_the_query_of_the_url() {
         let limits = HttpLimits { bytes_max: LIST.len() - 1, ..HttpLimits::default() };
         let cut = &LIST[..LIST.len() / 2];
@@ -242,6 +256,8 @@ mod tests {
             (response("204 No Content", ""), HttpLimits::default(), "responded with status 204 No Content"),
             (response("200 OK", LIST), limits, "has more than 70 bytes"),
             (response("200 OK", cut), HttpLimits::default(), "not a server list: EOF while parsing"),
+            (response("200 OK", "<html>"), HttpLimits::default(), "not a server list: expected"),
+            (response("200 OK", ""), HttpLimits::default(), "the document is empty"),
             (response("302 Found\r\nLocation: ftp://h/?key=SECRET", ""), HttpLimits::default(), "redirect"),
             (
                 b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec(),

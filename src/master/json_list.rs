@@ -1,4 +1,4 @@
-//! Server lists that other programs write, in a file or on a website: the answer of Steam's Web API
+//! Server lists in JSON, in a file or on a website: the answer of Steam's Web API
 //! (`IGameServersService/GetServerList`) and DDNet's `servers.json`. Both are one JSON object.
 //!
 //! ```json
@@ -6,20 +6,19 @@
 //! {"servers":[{"addresses":["tw-0.6+udp://192.0.2.1:8303","tw-0.7+udp://192.0.2.1:8303"]}]}
 //! ```
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::web_list::WebList;
 use crate::limits::MASTER_ADDRESSES_MAX;
 
 /// Most addresses of one server of a DDNet list; usual are two to four.
 const ADDRESSES_PER_SERVER_MAX: usize = 64;
 
-/// Why a file is not such a list.
+/// Why a document is not such a list.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonListError {
     #[error("not a server list: {0}")]
@@ -30,53 +29,31 @@ pub enum JsonListError {
     Unknown,
 }
 
-/// The servers of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonList {
-    /// Each address once.
-    pub addresses: BTreeSet<SocketAddr>,
-    /// The scheme of the servers.
-    pub scheme: &'static str,
-    /// Strings that are not addresses, such as host names.
-    pub invalid: Vec<String>,
+/// Whether a document that begins like this is a JSON object.
+pub(super) fn is_json(start: &[u8]) -> bool {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-impl JsonList {
-    /// Whether a file that begins like this is a JSON list, and not a list of URLs.
-    pub fn is_json(start: &[u8]) -> bool {
-        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-        start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
-    }
-
-    pub fn parse(bytes: &[u8]) -> Result<JsonList, JsonListError> {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        match serde_json::from_slice(bytes)? {
-            File { response: Some(Response { servers }), .. } => {
-                let texts = servers.0.iter().map(|server| server.addr.as_str());
-                Ok(JsonList::from_texts(texts, "source"))
-            }
-            File { servers: Some(servers), .. } => {
-                let urls = servers.0.iter().flat_map(|server| &server.addresses.0);
+pub(super) fn parse(bytes: &[u8]) -> Result<WebList, JsonListError> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match serde_json::from_slice(bytes)? {
+        File { response: Some(Response { servers }), .. } => {
+            let mut list = WebList::new("source");
+            servers.0.iter().for_each(|server| list.add(&server.addr));
+            Ok(list)
+        }
+        File { servers: Some(servers), .. } => {
+            let mut list = WebList::new("teeworlds");
+            for url in servers.0.iter().flat_map(|server| &server.addresses.0) {
                 // A server that lists 0.6 and 0.7 has both on one port. One that lists only 0.7 is
                 // added, too.
-                let texts = urls.map(|url| {
-                    url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://")).unwrap_or(url)
-                });
-                Ok(JsonList::from_texts(texts, "teeworlds"))
+                let text = url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://"));
+                list.add(text.unwrap_or(url));
             }
-            File { .. } => Err(JsonListError::Unknown),
+            Ok(list)
         }
-    }
-
-    fn from_texts<'t>(texts: impl Iterator<Item = &'t str>, scheme: &'static str) -> JsonList {
-        let mut list = JsonList { addresses: BTreeSet::new(), scheme, invalid: Vec::new() };
-        for text in texts {
-            match text.parse::<SocketAddr>() {
-                Ok(address) => _ = list.addresses.insert(SocketAddr::new(address.ip().to_canonical(), address.port())),
-                Err(_) => list.invalid.push(text.to_owned()),
-            }
-        }
-        list
+        File { .. } => Err(JsonListError::Unknown),
     }
 }
 
@@ -140,9 +117,11 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for Limited<T,
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
-    fn addresses(list: &JsonList) -> Vec<String> {
+    fn addresses(list: &WebList) -> Vec<String> {
         list.addresses.iter().map(SocketAddr::to_string).collect()
     }
 
@@ -151,28 +130,28 @@ mod tests {
         let text = r#"{"response":{"servers":[
             {"addr":"192.0.2.1:27015","gameport":27015,"name":"a \"b\" \u00e4","secure":true},
             {"addr":"192.0.2.1:27015"},{"addr":"[2001:db8::1]:5"},{"addr":"host:1"}]}}"#;
-        assert!(JsonList::is_json(text.as_bytes()));
-        let list = JsonList::parse(text.as_bytes()).expect("a list");
+        assert!(is_json(text.as_bytes()));
+        let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:27015", "[2001:db8::1]:5"]);
         assert_eq!((list.scheme, list.invalid), ("source", vec!["host:1".to_owned()]));
         // No server matches the filter.
-        assert_eq!(addresses(&JsonList::parse(br#"{"response":{}}"#).expect("an empty list")), [""; 0]);
+        assert_eq!(addresses(&parse(br#"{"response":{}}"#).expect("an empty list")), [""; 0]);
     }
 
     #[test]
     fn ddnet_list_has_each_address_once() {
         let text = "\u{feff} \n{\"servers\":[{\"addresses\":[\"tw-0.6+udp://192.0.2.1:8303\",\"tw-0.7+udp://192.0.2.1:8303\"],\
                     \"info\":{\"clients\":[{\"name\":\"x\"}]}},{\"addresses\":[\"tw-0.6+udp://[2001:db8::1]:8304\",\"tw-1+tcp://x\"]}]}";
-        assert!(JsonList::is_json(text.as_bytes()));
-        let list = JsonList::parse(text.as_bytes()).expect("a list");
+        assert!(is_json(text.as_bytes()));
+        let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:8303", "[2001:db8::1]:8304"]);
         assert_eq!((list.scheme, list.invalid), ("teeworlds", vec!["tw-1+tcp://x".to_owned()]));
     }
 
     #[test]
     fn other_files_are_refused_with_reason() {
-        assert!(!JsonList::is_json(b"quake3://a\n") && !JsonList::is_json(b"# {\n") && !JsonList::is_json(b""));
-        let error = |text: &str| JsonList::parse(text.as_bytes()).expect_err("not a list").to_string();
+        assert!(!is_json(b"quake3://a\n") && !is_json(b"# {\n") && !is_json(b""));
+        let error = |text: &str| parse(text.as_bytes()).expect_err("not a list").to_string();
         assert!(error("{\"a\":1}").contains("response.servers[].addr"));
         assert!(error("{\"servers\":5}").contains("line 1 column 12"), "{}", error("{\"servers\":5}"));
         assert!(error("{\"servers\":[").contains("EOF"));
@@ -184,7 +163,7 @@ mod tests {
     fn file_cut_at_any_byte_is_refused() {
         let text = br#"{"servers":[{"addresses":["tw-0.6+udp://192.0.2.1:8303"]}]}"#;
         for length in 0..text.len() {
-            assert!(JsonList::parse(&text[..length]).is_err(), "{length}");
+            assert!(parse(&text[..length]).is_err(), "{length}");
         }
     }
 }

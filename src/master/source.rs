@@ -1,4 +1,4 @@
-//! Where a list of servers comes from: a master server, or a JSON list on a website.
+//! Where a list of servers comes from: a master server or a website.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::exchange::{self, MasterError, Timing};
 use super::http::{self, HttpError, HttpLimits, HttpUrl, HttpUrlError};
-use crate::proto::master::{MasterUrl, MasterUrlError};
+use super::text_exchange::{self, TextLimits};
+use crate::proto::master::{MasterKind, MasterUrl, MasterUrlError};
 
 /// The URL of a list. Its `Display` and `Debug` have no query, which may hold an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +107,13 @@ pub enum ListError {
 pub async fn fetch(url: &ListUrl, user_agent: &str, progress: impl FnMut(usize)) -> Result<ServerList, ListError> {
     match url {
         ListUrl::Master(master) => {
-            let list = exchange::fetch(master, Timing::default(), progress).await?;
             let scheme = master.kind().server_scheme();
+            if let MasterKind::Text(game) = *master.kind() {
+                let list = text_exchange::fetch(master, game, TextLimits::default()).await?;
+                let (addresses, invalid) = (list.addresses, list.invalid);
+                return Ok(ServerList { addresses, scheme, is_complete: list.is_complete, invalid });
+            }
+            let list = exchange::fetch(master, Timing::default(), progress).await?;
             let addresses = list.addresses;
             Ok(ServerList { addresses, scheme, is_complete: list.is_complete, invalid: Vec::new() })
         }
@@ -120,12 +126,35 @@ pub async fn fetch(url: &ListUrl, user_agent: &str, progress: impl FnMut(usize))
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn list_of_a_text_master_has_scheme_and_query_ports() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("eclipsemaster://{}", listener.local_addr().expect("bound")).parse().expect("a URL");
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = [0; 5];
+            stream.read_exact(&mut request).expect("a request");
+            assert_eq!(&request, b"list\n");
+            let list = b"clearservers\naddserver 1.1.1.1 28801 0 \"a b\"\naddserver host 28801\n";
+            stream.write_all(list).expect("sent");
+        });
+        let list = fetch(&url, "clqd", |_| ()).await.expect("a list");
+        serving.join().expect("served");
+        let addresses: Vec<String> = list.addresses.iter().map(SocketAddr::to_string).collect();
+        assert_eq!((addresses, list.invalid), (vec!["1.1.1.1:28802".to_owned()], vec!["host:28801".to_owned()]));
+        assert_eq!((list.scheme, list.is_complete), ("eclipse", true));
+    }
 
     #[test]
     fn url_is_a_master_or_a_website_by_its_scheme() {
         for (text, shown, scheme) in [
             ("dpmaster://H/68", "dpmaster://h:27950/68", Some("quake3")),
+            ("cube2master://h", "cube2master://h:28787", Some("cube2")),
             ("https://h/servers.json?key=SECRET", "https://h/servers.json", None),
             ("HTTP://h/servers.json", "http://h/servers.json", None),
         ] {

@@ -27,6 +27,19 @@ const STEAM_PAGE_ADDRESSES_MAX: usize = 231;
 /// As the masters of Teeworlds.
 const TEEWORLDS_ADDRESSES_MAX: usize = 75;
 
+/// As old masters of Odamex, whose datagrams have 8,192 bytes.
+const ODAMEX_ADDRESSES_MAX: usize = 1_364;
+
+/// The message of both a request and a list of Odamex: 777123.
+const ODAMEX_LIST: &[u8] = b"\xa3\xdb\x0b\0";
+
+/// Addresses of a part, so that it has about 1,024 bytes, as those of Zandronum's master.
+const ZANDRONUM_ADDRESSES_MAX: usize = 140;
+
+/// The request of Zandronum, 5660028 and the version 2, as the Huffman code and uncompressed.
+const ZANDRONUM_REQUEST: &[u8] = b"\x06\x68\x12\xf1\x52\x27\x01";
+const ZANDRONUM_REQUEST_UNCOMPRESSED: &[u8] = b"\xff\x7c\x5d\x56\0\x02\0";
+
 /// Shortest request for a token of Teeworlds 0.7: 7 bytes of header, 512 of data.
 const TEEWORLDS7_TOKEN_REQUEST_BYTES_MIN: usize = 519;
 
@@ -82,6 +95,8 @@ fn answer(request: &[u8], token: [u8; 4], servers: &[ListedServer]) -> Vec<Vec<u
     }
     match request {
         b"c\n\0" | b"c\n" => datagrams(b"d\n", &of_schemes(&["quakeworld"])),
+        ODAMEX_LIST => vec![odamex_list(&of_schemes(&["odamex"]))],
+        ZANDRONUM_REQUEST | ZANDRONUM_REQUEST_UNCOMPRESSED => zandronum_list(&of_schemes(&["zandronum"])),
         [b'q', b'u', b'e', b'r', b'y', ..] => datagrams(b"servers ", &of_schemes(&["quake2"])),
         [4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, a, b, c, d, ..] if request.len() >= TEEWORLDS7_TOKEN_REQUEST_BYTES_MIN => {
             vec![[&[4, 0, 0, *a, *b, *c, *d, 5][..], &token].concat()]
@@ -162,6 +177,39 @@ fn teeworlds_list(head: &[u8], servers: &[SocketAddrV4]) -> Vec<Vec<u8>> {
     servers.chunks(TEEWORLDS_ADDRESSES_MAX).map(datagram).collect()
 }
 
+/// One datagram. Ports are little-endian.
+fn odamex_list(servers: &[SocketAddrV4]) -> Vec<u8> {
+    let servers = &servers[..servers.len().min(ODAMEX_ADDRESSES_MAX)];
+    let mut bytes = ODAMEX_LIST.to_vec();
+    bytes.extend_from_slice(&(servers.len() as u16).to_le_bytes());
+    for server in servers {
+        bytes.extend_from_slice(&server.ip().octets());
+        bytes.extend_from_slice(&server.port().to_le_bytes());
+    }
+    bytes
+}
+
+/// Numbered parts, each uncompressed. Servers of one address that follow each other are one block. Ports are
+/// little-endian.
+fn zandronum_list(servers: &[SocketAddrV4]) -> Vec<Vec<u8>> {
+    let mut chunks: Vec<&[SocketAddrV4]> = servers.chunks(ZANDRONUM_ADDRESSES_MAX).collect();
+    if chunks.is_empty() {
+        chunks.push(&[]);
+    }
+    let last = chunks.len() - 1;
+    let part = |(number, servers): (usize, &&[SocketAddrV4])| {
+        let mut bytes = vec![0xff, 6, 0, 0, 0, number as u8, 8];
+        for block in servers.chunk_by(|a, b| a.ip() == b.ip()) {
+            bytes.push(block.len() as u8);
+            bytes.extend_from_slice(&block[0].ip().octets());
+            bytes.extend(block.iter().flat_map(|server| server.port().to_le_bytes()));
+        }
+        bytes.extend_from_slice(&[0, if number == last { 2 } else { 7 }]);
+        bytes
+    };
+    chunks.iter().enumerate().map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv6Addr};
@@ -175,14 +223,14 @@ mod tests {
     /// A list of 500 servers of each scheme, fetched by the client's decoder.
     #[track_caller]
     fn check(url: &str, master: IpAddr, scheme: &str, requests: usize) {
-        let schemes = ["quake3", "quakeworld", "quake2", "source", "teeworlds", "teeworlds7"];
+        let schemes = ["quake3", "quakeworld", "quake2", "source", "teeworlds", "teeworlds7", "odamex", "zandronum"];
         let address = |n: usize| SocketAddrV4::new(Ipv4Addr::new(127, 1, (n / 200) as u8, (n % 200) as u8), 1_000);
-        let servers: Vec<ListedServer> = (0..3_000).map(|n| (schemes[n % 6], address(n))).collect();
+        let servers: Vec<ListedServer> = (0..4_000).map(|n| (schemes[n % 8], address(n))).collect();
         let url: MasterUrl = url.parse().expect("a URL");
         let mut query = MasterQuery::new(url.kind().clone(), master, Nonce(7));
         for _ in 0..requests {
             for datagram in answer(&query.request(), TOKEN, &servers) {
-                assert!(datagram.len() <= 1_400);
+                assert!(datagram.len() <= if scheme == "odamex" { 8_192 } else { 1_400 });
                 assert_ne!(query.handle(&datagram), MasterStep::Ignored);
             }
         }
@@ -203,6 +251,33 @@ mod tests {
         check("steammaster://h/\\appid\\440", v4, "source", 3);
         check("teeworldsmaster://h", v4, "teeworlds", 1);
         check("teeworlds7master://h", v4, "teeworlds7", 2);
+        check("odamexmaster://h", v4, "odamex", 1);
+        check("zandronummaster://h", v4, "zandronum", 1);
+    }
+
+    #[test]
+    fn zandronum_answers_equal_handwritten_bytes() {
+        let server = |last, port| ("zandronum", SocketAddrV4::new(Ipv4Addr::new(127, 1, 0, last), port));
+        let servers = [server(1, 10_666), server(1, 10_667), server(2, 10_666)];
+        let want = b"\xff\x06\0\0\0\0\x08\x02\x7f\x01\0\x01\xaa\x29\xab\x29\x01\x7f\x01\0\x02\xaa\x29\0\x02";
+        for request in [ZANDRONUM_REQUEST, ZANDRONUM_REQUEST_UNCOMPRESSED] {
+            assert_eq!(answer(request, TOKEN, &servers), [want]);
+        }
+        let part_ends = |servers: usize| -> Vec<(u8, u8)> {
+            let servers = vec![server(1, 10_666); servers];
+            answer(ZANDRONUM_REQUEST, TOKEN, &servers).iter().map(|part| (part[5], part[part.len() - 1])).collect()
+        };
+        assert_eq!(part_ends(0), [(0, 2)]);
+        assert_eq!(part_ends(140), [(0, 2)]);
+        assert_eq!(part_ends(281), [(0, 7), (1, 7), (2, 2)]);
+    }
+
+    #[test]
+    fn odamex_answers_equal_handwritten_bytes() {
+        let servers = [("odamex", SocketAddrV4::new(Ipv4Addr::new(127, 1, 0, 2), 10_666))];
+        assert_eq!(answer(ODAMEX_LIST, TOKEN, &servers), [b"\xa3\xdb\x0b\0\x01\0\x7f\x01\0\x02\xaa\x29"]);
+        assert_eq!(answer(ODAMEX_LIST, TOKEN, &[]), [b"\xa3\xdb\x0b\0\0\0"]);
+        assert!(answer(b"\xa3\xdb\x0b\0\0", TOKEN, &servers).is_empty());
     }
 
     #[test]

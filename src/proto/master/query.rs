@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use super::response::{self, STEAM_START};
+use super::response::{self, ListPart, MasterRefusal, ODAMEX_LIST, STEAM_START};
+use super::text_list::TextMaster;
 use super::url::MasterKind;
 use crate::limits::MASTER_ADDRESSES_MAX;
 use crate::proto::nonce::Nonce;
 use crate::proto::teeworlds7_packet::{Packet, Tokens};
+use crate::proto::zandronum_huffman;
 
 /// Most pages of a Steam list: 231,000 servers, and 35 minutes at the rate that Steam's
 /// master permits. It also ends a list that repeats itself.
@@ -18,6 +20,10 @@ const STEAM_REGION_ALL: u8 = 0xff;
 
 /// The name of Quake III Arena in a request that must name a game.
 const QUAKE3_GAME: &str = "Quake3Arena";
+
+/// The message that requests a list from a Zandronum master, and the version of its protocol.
+const ZANDRONUM_LIST: u32 = 5_660_028;
+const ZANDRONUM_VERSION: u16 = 2;
 
 /// The state of one query.
 #[derive(Clone, Debug)]
@@ -31,6 +37,9 @@ pub struct MasterQuery {
     pages: u32,
     /// Tokens of Teeworlds 0.7, whose masters send a list only to a client with their token.
     tokens: Tokens,
+    /// Parts of a Zandronum list that have arrived, and the highest one with the end mark.
+    parts: BTreeSet<u8>,
+    last_part: Option<u8>,
     has_reply: bool,
     has_end: bool,
     is_cut: bool,
@@ -49,6 +58,8 @@ pub enum MasterStep {
     NextPage,
     /// The part with the end of the list. Parts may still arrive if they were reordered.
     End,
+    /// The master sends no list.
+    Refused(MasterRefusal),
 }
 
 /// The addresses that a master returned.
@@ -62,7 +73,8 @@ pub struct MasterList {
 }
 
 impl MasterQuery {
-    /// `nonce`: what replies repeat if the protocol permits it.
+    /// A query over UDP. A [`MasterKind::Text`] has no datagrams, so all are ignored. `nonce`: what replies repeat
+    /// if the protocol permits it.
     pub fn new(kind: MasterKind, master: IpAddr, nonce: Nonce) -> MasterQuery {
         MasterQuery {
             kind,
@@ -71,6 +83,8 @@ impl MasterQuery {
             page_after: STEAM_START,
             pages: 0,
             tokens: Tokens::new(nonce),
+            parts: BTreeSet::new(),
+            last_part: None,
             has_reply: false,
             has_end: false,
             is_cut: false,
@@ -96,6 +110,13 @@ impl MasterQuery {
             }
             MasterKind::Teeworlds => [&[0xff; 10][..], b"req2"].concat(),
             MasterKind::Teeworlds7 => self.tokens.packet(b"\xff\xff\xff\xffreq2"),
+            // With more bytes it would be ignored.
+            MasterKind::Odamex => ODAMEX_LIST.to_le_bytes().to_vec(),
+            MasterKind::Zandronum => {
+                let request = [&ZANDRONUM_LIST.to_le_bytes()[..], &ZANDRONUM_VERSION.to_le_bytes()].concat();
+                zandronum_huffman::encode(&request)
+            }
+            MasterKind::Text(_) => TextMaster::REQUEST.to_vec(),
         }
     }
 
@@ -109,6 +130,9 @@ impl MasterQuery {
             },
             _ => datagram,
         };
+        if let Some(refusal) = response::refusal(&self.kind, content) {
+            return MasterStep::Refused(refusal);
+        }
         let Some(part) = response::decode(&self.kind, content) else { return MasterStep::Ignored };
         let last = part.addresses.last().copied();
         let is_steam = matches!(self.kind, MasterKind::Steam { .. });
@@ -117,6 +141,10 @@ impl MasterQuery {
             return MasterStep::Ignored;
         }
         self.has_reply = true;
+        let has_end = match self.kind {
+            MasterKind::Zandronum => self.add_part(&part),
+            _ => part.has_end,
+        };
         for address in part.addresses {
             if self.addresses.len() < MASTER_ADDRESSES_MAX {
                 self.addresses.insert(address);
@@ -124,11 +152,12 @@ impl MasterQuery {
                 self.is_cut = true;
             }
         }
-        if part.has_end {
-            self.has_end = true;
-            return MasterStep::End;
+        self.has_end |= has_end;
+        if self.kind == MasterKind::Odamex && !has_end {
+            // The datagram is the whole reply. Another one would not have more.
+            self.is_cut = true;
         }
-        if self.is_cut {
+        if has_end || self.is_cut {
             return MasterStep::End;
         }
         let Some(last) = last.filter(|_| is_steam) else { return MasterStep::More };
@@ -141,15 +170,33 @@ impl MasterQuery {
         MasterStep::NextPage
     }
 
+    /// Notes that a numbered part has arrived. Returns whether all have.
+    fn add_part(&mut self, part: &ListPart) -> bool {
+        self.parts.insert(part.number);
+        if part.has_end {
+            // The list may have grown since an earlier reply.
+            self.last_part = self.last_part.max(Some(part.number));
+        }
+        self.last_part.is_some_and(|last| (0..=last).all(|number| self.parts.contains(&number)))
+    }
+
     /// Whether a list of this protocol says where it ends. Others end when nothing more
     /// arrives.
     pub fn has_end_mark(&self) -> bool {
-        matches!(self.kind, MasterKind::Dpmaster { .. } | MasterKind::Steam { .. })
+        matches!(
+            self.kind,
+            MasterKind::Dpmaster { .. } | MasterKind::Steam { .. } | MasterKind::Odamex | MasterKind::Zandronum
+        )
     }
 
     /// Whether the end of the list may come before other parts.
     pub fn is_unordered(&self) -> bool {
-        !matches!(self.kind, MasterKind::Steam { .. })
+        !matches!(self.kind, MasterKind::Steam { .. } | MasterKind::Odamex | MasterKind::Zandronum)
+    }
+
+    /// Whether the master refuses a request within 10 s after the last one.
+    pub fn needs_pause(&self) -> bool {
+        matches!(self.kind, MasterKind::Zandronum)
     }
 
     /// Whether the master has sent a part of the list.
@@ -215,6 +262,66 @@ mod tests {
         assert_eq!(request("quake2master://h", V4), b"query\n\0");
         assert_eq!(request("steammaster://h/\\appid\\440", V4), b"1\xff0.0.0.0:0\0\\appid\\440\0");
         assert_eq!(request("teeworldsmaster://h", V4), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffreq2");
+        assert_eq!(request("odamexmaster://h", V4), b"\xa3\xdb\x0b\0");
+        assert_eq!(request("zandronummaster://h", V4), ZANDRONUM_REQUEST);
+        let decoded = zandronum_huffman::decode(ZANDRONUM_REQUEST, 9);
+        assert_eq!(decoded, b"\x7c\x5d\x56\0\x02\0");
+        assert_eq!(request("cube2master://h", V4), b"list\n");
+    }
+
+    const ZANDRONUM_REQUEST: &[u8] = b"\x06\x68\x12\xf1\x52\x27\x01";
+
+    /// A part with one server, 1.1.1.1:`port`. `end`: 2 in the last part, else 7.
+    fn zandronum_part(number: u8, port: u8, end: u8) -> Vec<u8> {
+        [b"\xff\x06\0\0\0", &[number, 8, 1, 1, 1, 1, 1, port, 0, 0, end][..]].concat()
+    }
+
+    #[test]
+    fn zandronum_list_is_complete_with_the_last_part_and_all_before_it() {
+        let mut query = start(MasterKind::Zandronum);
+        assert_eq!(query.handle(&zandronum_part(2, 3, 2)), MasterStep::More);
+        assert_eq!(query.handle(&zandronum_part(2, 3, 2)), MasterStep::More, "a repeated part");
+        assert_eq!(query.handle(&zandronum_part(0, 1, 7)), MasterStep::More);
+        assert!(!query.clone().finish().is_complete);
+        assert_eq!(query.handle(b"\xff\x06\0\0\0\x01\x08\x01\x01"), MasterStep::Ignored, "a cut part");
+        assert_eq!(query.handle(&zandronum_part(1, 2, 7)), MasterStep::End);
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (3, true));
+        // Without the last part.
+        let mut query = start(MasterKind::Zandronum);
+        assert_eq!(query.handle(&zandronum_part(0, 1, 7)), MasterStep::More);
+        assert!(!query.finish().is_complete);
+        let mut query = start(MasterKind::Zandronum);
+        assert_eq!(query.handle(&zandronum_part(0, 1, 2)), MasterStep::End);
+        assert!(query.finish().is_complete);
+    }
+
+    #[test]
+    fn zandronum_list_that_has_grown_needs_its_further_parts() {
+        let mut query = start(MasterKind::Zandronum);
+        assert_eq!(query.handle(&zandronum_part(1, 2, 2)), MasterStep::More);
+        assert_eq!(query.handle(&zandronum_part(2, 3, 2)), MasterStep::More);
+        assert_eq!(query.handle(&zandronum_part(0, 1, 7)), MasterStep::End);
+    }
+
+    #[test]
+    fn refusal_is_not_a_reply() {
+        let mut query = start(MasterKind::Zandronum);
+        assert_eq!(query.handle(b"\xff\x04\0\0\0"), MasterStep::Refused(MasterRefusal::TooSoon));
+        assert!(!query.has_reply() && query.needs_pause());
+        assert!(!query.finish().is_complete);
+    }
+
+    #[test]
+    fn odamex_list_ends_with_its_datagram() {
+        let mut query = start(MasterKind::Odamex);
+        assert_eq!(query.handle(b"\xa3\xdb\x0b\0"), MasterStep::Ignored, "the request");
+        let entry = b"\x01\x01\x01\x01\x05\0";
+        assert_eq!(query.clone().handle(&[b"\xa3\xdb\x0b\0\x01\0", &entry[..]].concat()), MasterStep::End);
+        // One of two entries.
+        assert_eq!(query.handle(&[b"\xa3\xdb\x0b\0\x02\0", &entry[..]].concat()), MasterStep::End);
+        let list = query.finish();
+        assert_eq!((list.addresses.len(), list.is_complete), (1, false));
     }
 
     #[test]
@@ -328,6 +435,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn zandronum_list_is_complete_once_all_parts_have_arrived(
+            numbers in proptest::collection::vec(0..6_u8, 0..20),
+            last in 0..6_u8,
+        ) {
+            let mut query = start(MasterKind::Zandronum);
+            for (n, &number) in numbers.iter().enumerate() {
+                let step = query.handle(&zandronum_part(number, 1, if number == last { 2 } else { 7 }));
+                let has_all = (0..=last).all(|number| numbers[..=n].contains(&number));
+                prop_assert_eq!(step, if has_all { MasterStep::End } else { MasterStep::More });
+            }
+            let has_all = (0..=last).all(|number| numbers.contains(&number));
+            prop_assert_eq!(query.finish().is_complete, has_all);
+        }
+
         #[test]
         fn any_teeworlds7_packets_are_handled_or_ignored(
             packets in proptest::collection::vec((0..3_usize, proptest::collection::vec(any::<u8>(), 0..100)), 0..12),

@@ -1,4 +1,5 @@
-//! Decodes the datagrams of masters. All addresses and ports are big-endian.
+//! Decodes the datagrams of masters. All addresses are big-endian, and so are ports, but for those of Odamex and
+//! Zandronum.
 //!
 //! | master | begins with | entry | end |
 //! |---|---|---|---|
@@ -8,10 +9,13 @@
 //! | Steam | `FF4 f \n` | 6 bytes | 0.0.0.0:0 |
 //! | Teeworlds 0.6 | `FF` ten times, `lis2` | 18 bytes | none |
 //! | Teeworlds 0.7 | after the tokens: `FF4 lis2` | 18 bytes | none |
+//! | Odamex | `A3 DB 0B 00`, number of entries | 6 bytes | that number |
+//! | Zandronum | Huffman code: `06 00 00 00`, number of the part, `08` | count, address, ports | `00 02` |
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::url::MasterKind;
+use crate::proto::zandronum_huffman;
 
 const V4_BYTES: usize = 6;
 const V6_BYTES: usize = 18;
@@ -19,17 +23,44 @@ const V6_BYTES: usize = 18;
 /// The bytes after dpmaster's last separator, in place of an address.
 const END_MARK: &[u8] = b"EOT";
 
-/// The addresses of one datagram, at most 65,535 / 6.
+/// A request to an Odamex master, and the beginning of its reply.
+pub(super) const ODAMEX_LIST: u32 = 777_123;
+
+/// Longest datagram of a Zandronum master before compression, bytes; usual are 1,024.
+const ZANDRONUM_BYTES_MAX: usize = 8_192;
+
+/// The message of a Zandronum master with a part of its list.
+const ZANDRONUM_PART: u32 = 6;
+/// Before the servers of a part.
+const ZANDRONUM_BLOCKS: u8 = 8;
+/// After the servers of the last part, and of other parts.
+const ZANDRONUM_LAST: u8 = 2;
+const ZANDRONUM_MORE: u8 = 7;
+
+/// The addresses of one datagram: at most 65,535 / 6, of Zandronum 8,192 / 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListPart {
     /// In the order of the datagram; a port may be 0.
     pub addresses: Vec<SocketAddr>,
     /// The datagram contains the end of the list.
     pub has_end: bool,
+    /// The place of the datagram in the list. 0 if the protocol does not number its datagrams.
+    pub number: u8,
 }
 
-/// Decodes a datagram, of Teeworlds 0.7 the content after its tokens. `None`: it is not a reply of such a master. An incomplete entry at
-/// the end of the datagram is ignored.
+/// Why a Zandronum master sends no list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MasterRefusal {
+    #[error("it has banned the address of this host")]
+    Banned,
+    #[error("it accepts one request in 10 s from an address; try again in a minute")]
+    TooSoon,
+    #[error("it requires another version of its protocol")]
+    WrongVersion,
+}
+
+/// Decodes a datagram, of Teeworlds 0.7 the content after its tokens. `None`: it is not a reply of such a master.
+/// An incomplete entry at the end of the datagram is ignored, but a part of Zandronum must be complete.
 pub(super) fn decode(kind: &MasterKind, datagram: &[u8]) -> Option<ListPart> {
     match kind {
         MasterKind::Dpmaster { .. } => dpmaster(datagram),
@@ -50,6 +81,21 @@ pub(super) fn decode(kind: &MasterKind, datagram: &[u8]) -> Option<ListPart> {
         }
         MasterKind::Teeworlds => Some(v6_list(datagram.strip_prefix(&[0xff; 10])?.strip_prefix(b"lis2")?)),
         MasterKind::Teeworlds7 => Some(v6_list(datagram.strip_prefix(b"\xff\xff\xff\xfflis2")?)),
+        MasterKind::Odamex => odamex(datagram),
+        MasterKind::Zandronum => zandronum(&zandronum_huffman::decode(datagram, ZANDRONUM_BYTES_MAX)),
+        MasterKind::Text(_) => None,
+    }
+}
+
+/// The refusal that a master sends in place of a list.
+pub(super) fn refusal(kind: &MasterKind, datagram: &[u8]) -> Option<MasterRefusal> {
+    let MasterKind::Zandronum = kind else { return None };
+    let message = zandronum_huffman::decode(datagram, 4);
+    match u32::from_le_bytes(*message.first_chunk()?) {
+        3 => Some(MasterRefusal::Banned),
+        4 => Some(MasterRefusal::TooSoon),
+        5 => Some(MasterRefusal::WrongVersion),
+        _ => None,
     }
 }
 
@@ -93,12 +139,46 @@ fn is_end(after: &[u8]) -> bool {
     after.strip_prefix(END_MARK).is_some_and(|rest| rest.iter().take(V4_BYTES - END_MARK.len()).all(|&b| b == 0))
 }
 
+/// A list in one datagram. What follows the announced entries is ignored.
+fn odamex(datagram: &[u8]) -> Option<ListPart> {
+    let (count, entries) = datagram.strip_prefix(&ODAMEX_LIST.to_le_bytes())?.split_first_chunk()?;
+    let count = usize::from(u16::from_le_bytes(*count));
+    let entries = entries.as_chunks::<V4_BYTES>().0.iter().take(count);
+    let addresses: Vec<SocketAddr> =
+        entries.map(|&[a, b, c, d, low, high]| v4_entry(&[a, b, c, d, high, low])).collect();
+    Some(ListPart { has_end: addresses.len() == count, addresses, number: 0 })
+}
+
+/// A part, decompressed.
+fn zandronum(message: &[u8]) -> Option<ListPart> {
+    let (&number, rest) = message.strip_prefix(&ZANDRONUM_PART.to_le_bytes())?.split_first()?;
+    let mut rest = rest.strip_prefix(&[ZANDRONUM_BLOCKS])?;
+    let mut addresses = Vec::new();
+    loop {
+        let (&count, block) = rest.split_first()?;
+        if count == 0 {
+            let has_end = match *block.first()? {
+                ZANDRONUM_LAST => true,
+                ZANDRONUM_MORE => false,
+                _ => return None,
+            };
+            return Some(ListPart { addresses, has_end, number });
+        }
+        let (&ip, block) = block.split_first_chunk::<4>()?;
+        let (ports, after) = block.split_at_checked(usize::from(count) * 2)?;
+        addresses.extend(ports.as_chunks().0.iter().map(|&port| SocketAddr::from((ip, u16::from_le_bytes(port)))));
+        rest = after;
+    }
+}
+
 fn v4_list(entries: &[u8]) -> ListPart {
-    ListPart { addresses: entries.as_chunks::<V4_BYTES>().0.iter().map(v4_entry).collect(), has_end: false }
+    let addresses = entries.as_chunks::<V4_BYTES>().0.iter().map(v4_entry).collect();
+    ListPart { addresses, ..ListPart::default() }
 }
 
 fn v6_list(entries: &[u8]) -> ListPart {
-    ListPart { addresses: entries.as_chunks::<V6_BYTES>().0.iter().map(v6_entry).collect(), has_end: false }
+    let addresses = entries.as_chunks::<V6_BYTES>().0.iter().map(v6_entry).collect();
+    ListPart { addresses, ..ListPart::default() }
 }
 
 fn v4_entry(&[a, b, c, d, high, low]: &[u8; V4_BYTES]) -> SocketAddr {
@@ -118,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    fn kinds() -> [MasterKind; 6] {
+    fn kinds() -> [MasterKind; 8] {
         [
             MasterKind::Dpmaster { game: None, protocol: 68 },
             MasterKind::QuakeWorld,
@@ -126,6 +206,8 @@ mod tests {
             MasterKind::Steam { filter: String::new() },
             MasterKind::Teeworlds,
             MasterKind::Teeworlds7,
+            MasterKind::Odamex,
+            MasterKind::Zandronum,
         ]
     }
 
@@ -135,7 +217,7 @@ mod tests {
 
     #[track_caller]
     fn check(kind: &MasterKind, datagram: &[u8], texts: &[&str], has_end: bool) {
-        let want = ListPart { addresses: addresses(texts), has_end };
+        let want = ListPart { addresses: addresses(texts), has_end, number: 0 };
         assert_eq!(decode(kind, datagram), Some(want.clone()));
         // Cut at any byte: nothing, or a prefix of the same list.
         for length in 0..datagram.len() {
@@ -201,6 +283,60 @@ mod tests {
     }
 
     #[test]
+    fn odamex_list_ends_after_the_announced_entries() {
+        let kind = &kinds()[6];
+        let entries = b"\x01\x02\x03\x04\xaa\x29\x05\x06\x07\x08\xab\x29";
+        let texts = ["1.2.3.4:10666", "5.6.7.8:10667"];
+        check(kind, &[b"\xa3\xdb\x0b\0\x02\0", &entries[..]].concat(), &texts, true);
+        check(kind, &[b"\xa3\xdb\x0b\0\x02\0", &entries[..], entries].concat(), &texts, true);
+        check(kind, &[b"\xa3\xdb\x0b\0\x03\0", &entries[..]].concat(), &texts, false);
+        check(kind, b"\xa3\xdb\x0b\0\0\0", &[], true);
+        // The request, and a count that is cut.
+        assert_eq!(decode(kind, b"\xa3\xdb\x0b\0"), None);
+        assert_eq!(decode(kind, b"\xa3\xdb\x0b\0\x02"), None);
+    }
+
+    #[test]
+    fn zandronum_part_has_addresses_with_several_ports() {
+        let kind = &kinds()[7];
+        let blocks = b"\x02\x01\x02\x03\x04\xaa\x29\xab\x29\x01\x05\x06\x07\x08\x01\0";
+        let texts = ["1.2.3.4:10666", "1.2.3.4:10667", "5.6.7.8:1"];
+        let part = |number: u8, end: &[u8]| [b"\xff\x06\0\0\0", &[number, 8][..], blocks, end].concat();
+        check(kind, &part(0, b"\0\x02"), &texts, true);
+        check(kind, &part(0, b"\0\x07"), &texts, false);
+        let want = ListPart { addresses: addresses(&texts), has_end: true, number: 255 };
+        assert_eq!(decode(kind, &part(255, b"\0\x02")), Some(want.clone()));
+        let compressed = zandronum_huffman::encode(&part(255, b"\0\x02")[1..]);
+        assert_ne!(compressed[0], 0xff);
+        assert_eq!(decode(kind, &compressed), Some(want));
+        check(kind, b"\xff\x06\0\0\0\0\x08\0\x02", &[], true);
+        // Another end, no end, a block that is cut, no blocks.
+        for bad in [&part(0, b"\0\x03"), &part(0, b"\0"), &part(0, b""), &part(0, b"\x01\x01\x02\x03\x04\x05")] {
+            assert_eq!(decode(kind, bad), None, "{bad:?}");
+        }
+        assert_eq!(decode(kind, b"\xff\x06\0\0\0\0\x09\0\x02"), None);
+    }
+
+    #[test]
+    fn zandronum_part_that_is_too_long_is_refused() {
+        let blocks = b"\x01\x05\x06\x07\x08\x01\0".repeat(ZANDRONUM_BYTES_MAX / 7 + 1);
+        assert_eq!(decode(&kinds()[7], &[b"\xff\x06\0\0\0\0\x08", &blocks[..], b"\0\x02"].concat()), None);
+    }
+
+    #[test]
+    fn zandronum_refusal_is_recognised() {
+        let of = |datagram: &[u8]| refusal(&MasterKind::Zandronum, datagram);
+        assert_eq!(of(b"\xff\x03\0\0\0"), Some(MasterRefusal::Banned));
+        assert_eq!(of(b"\xff\x04\0\0\0"), Some(MasterRefusal::TooSoon));
+        assert_eq!(of(b"\xff\x05\0\0\0"), Some(MasterRefusal::WrongVersion));
+        assert_eq!(of(&zandronum_huffman::encode(b"\x04\0\0\0")), Some(MasterRefusal::TooSoon));
+        for other in [&b"\xff\x06\0\0\0"[..], b"\xff\x03\0\0", b"\xff\x03\0\0\x01", b"\x03\0\0\0", b"\xff", b""] {
+            assert_eq!(of(other), None, "{other:?}");
+        }
+        assert_eq!(refusal(&MasterKind::Odamex, b"\xff\x03\0\0\0"), None);
+    }
+
+    #[test]
     fn other_datagrams_are_not_lists() {
         for kind in kinds() {
             for datagram in
@@ -214,7 +350,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_decoded_or_refused(
-            head in 0..7_usize,
+            head in 0..9_usize,
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), Just(b'\\'), Just(b'/'), Just(0)], 0..2_000),
         ) {
             let heads = [
@@ -225,12 +361,20 @@ mod tests {
                 b"\xff\xff\xff\xfff\n",
                 b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfflis2",
                 b"\xff\xff\xff\xfflis2",
+                b"\xa3\xdb\x0b\0\xff",
+                b"\xff\x06\0\0\0\0\x08",
             ];
             let datagram = [heads[head], &bytes[..]].concat();
             for kind in kinds() {
+                // A compressed port has at least two codes of three bits.
+                let most = match kind {
+                    MasterKind::Zandronum => datagram.len() * 8 / 6,
+                    _ => datagram.len() / V4_BYTES,
+                };
                 if let Some(part) = decode(&kind, &datagram) {
-                    prop_assert!(part.addresses.len() <= datagram.len() / V4_BYTES);
+                    prop_assert!(part.addresses.len() <= most);
                 }
+                refusal(&kind, &datagram);
             }
         }
     }

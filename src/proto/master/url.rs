@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::text_list::TextMaster;
 use crate::limits::SERVER_URL_BYTES_MAX;
 use crate::nearest::nearest;
 
@@ -20,6 +21,10 @@ const SCHEMES: &[(&str, u16)] = &[
     ("steammaster", 27_011),
     ("teeworldsmaster", 8_300),
     ("teeworlds7master", 8_283),
+    ("odamexmaster", 15_000),
+    ("zandronummaster", 15_300),
+    ("cube2master", 28_787),
+    ("eclipsemaster", 28_800),
 ];
 
 /// The protocol of a master and the arguments of the request.
@@ -41,6 +46,10 @@ pub enum MasterKind {
     Teeworlds,
     /// Teeworlds 0.7, with another packet header.
     Teeworlds7,
+    Odamex,
+    Zandronum,
+    /// A text over TCP. All others use UDP.
+    Text(TextMaster),
 }
 
 impl MasterKind {
@@ -53,6 +62,10 @@ impl MasterKind {
             MasterKind::Steam { .. } => "source",
             MasterKind::Teeworlds => "teeworlds",
             MasterKind::Teeworlds7 => "teeworlds7",
+            MasterKind::Odamex => "odamex",
+            MasterKind::Zandronum => "zandronum",
+            MasterKind::Text(TextMaster::Sauerbraten) => "cube2",
+            MasterKind::Text(TextMaster::RedEclipse) => "eclipse",
         }
     }
 }
@@ -126,7 +139,12 @@ fn parse(text: &str) -> Result<MasterUrl, String> {
         "quakeworldmaster" => MasterKind::QuakeWorld,
         "quake2master" => MasterKind::Quake2,
         "teeworldsmaster" => MasterKind::Teeworlds,
-        _ => MasterKind::Teeworlds7,
+        "teeworlds7master" => MasterKind::Teeworlds7,
+        "odamexmaster" => MasterKind::Odamex,
+        "zandronummaster" => MasterKind::Zandronum,
+        "cube2master" => MasterKind::Text(TextMaster::Sauerbraten),
+        "eclipsemaster" => MasterKind::Text(TextMaster::RedEclipse),
+        other => unreachable!("the scheme {other} is in SCHEMES"),
     };
     let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
     let slash = if path.is_empty() { "" } else { "/" };
@@ -186,8 +204,9 @@ fn filter(path: &str) -> Result<String, String> {
 
 fn forms() -> &'static str {
     "dpmaster://HOST/PROTOCOL, dpmaster://HOST/GAME/PROTOCOL, quakeworldmaster://HOST, quake2master://HOST, \
-     steammaster://HOST/FILTER, teeworldsmaster://HOST, teeworlds7master://HOST, or the http:// or https:// URL of a \
-     JSON list"
+     steammaster://HOST/FILTER, teeworldsmaster://HOST, teeworlds7master://HOST, odamexmaster://HOST, \
+     zandronummaster://HOST, cube2master://HOST, eclipsemaster://HOST, or the http:// or https:// URL of a list on a \
+     website"
 }
 
 /// The canonical text, with the port.
@@ -230,6 +249,10 @@ mod tests {
             ("steammaster://h/\\map\\a/b", "steammaster://h:27011/\\map\\a/b", steam("\\map\\a/b")),
             ("teeworldsmaster://192.0.2.1:8303", "teeworldsmaster://192.0.2.1:8303", MasterKind::Teeworlds),
             ("teeworlds7master://h", "teeworlds7master://h:8283", MasterKind::Teeworlds7),
+            ("odamexmaster://h", "odamexmaster://h:15000", MasterKind::Odamex),
+            ("zandronummaster://h:1", "zandronummaster://h:1", MasterKind::Zandronum),
+            ("cube2master://h", "cube2master://h:28787", MasterKind::Text(TextMaster::Sauerbraten)),
+            ("eclipsemaster://h", "eclipsemaster://h:28800", MasterKind::Text(TextMaster::RedEclipse)),
         ] {
             let url: MasterUrl = text.parse().expect(text);
             assert_eq!((url.to_string().as_str(), url.kind()), (want, &kind));
@@ -237,6 +260,17 @@ mod tests {
         }
         let url: MasterUrl = "dpmaster://[::1]:9/68".parse().expect("a URL");
         assert_eq!((url.host(), url.port()), ("::1", 9));
+    }
+
+    #[test]
+    fn every_scheme_belongs_to_a_master_whose_servers_can_be_scanned() {
+        for (scheme, port) in SCHEMES {
+            let path = if *scheme == "dpmaster" { "/68" } else { "" };
+            let url: MasterUrl = format!("{scheme}://h{path}").parse().expect("a URL");
+            assert_eq!(url.port(), *port);
+            assert!(crate::proto::protocol_of(url.kind().server_scheme()).is_some(), "{scheme}");
+            assert!(forms().contains(&format!("{scheme}://")), "{scheme}");
+        }
     }
 
     #[test]
@@ -258,6 +292,8 @@ mod tests {
             ("dpmaster://[::1]1/68", "is neither an address"),
             ("quake2master://h/68", "nothing may follow the port"),
             ("teeworlds7master://h/7", "nothing may follow the port"),
+            ("cube2master://h/list", "nothing may follow the port"),
+            ("zandronumaster://h", "did you mean zandronummaster://?"),
             ("steammaster://h/appid=440", "is not a filter"),
             ("steammaster://h/\\a\0", "is not a filter"),
         ] {

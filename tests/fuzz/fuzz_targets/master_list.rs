@@ -9,13 +9,15 @@ use clqd::proto::master::{MasterQuery, MasterStep, MasterUrl};
 use libfuzzer_sys::fuzz_target;
 
 /// URLs, and what replies begin with, so that the fuzzer need not find it.
-const MASTERS: [(&str, &[u8]); 7] = [
+const MASTERS: [(&str, &[u8]); 9] = [
     ("dpmaster://h/68", b"\xff\xff\xff\xffgetserversResponse"),
     ("dpmaster://h/game/3", b"\xff\xff\xff\xffgetserversExtResponse"),
     ("quakeworldmaster://h", b"\xff\xff\xff\xffd\n"),
     ("quake2master://h", b"\xff\xff\xff\xffservers "),
     ("steammaster://h", b"\xff\xff\xff\xfff\n"),
     ("teeworldsmaster://h", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfflis2"),
+    ("odamexmaster://h", b"\xa3\xdb\x0b\0"),
+    ("zandronummaster://h", b"\xff\x06\0\0\0\0\x08"),
     ("teeworlds7master://h", b"\x21\0\0\0\x07MSTR\xff\xff\xff\xfflis2"),
 ];
 
