@@ -144,7 +144,7 @@ pub enum Command {
     Truth(truth::TruthArgs),
     /// Run simulated game servers on 127.0.0.0/8
     #[command(hide = true)]
-    Fleet(fleet::FleetArgs),
+    Fleet(Box<fleet::FleetArgs>),
     /// Run a demonstration with simulated servers
     Demo(demo::DemoArgs),
     /// Generate man pages or shell completions
@@ -212,7 +212,7 @@ impl Cli {
             Command::Demo(_) if app.json() => Err(no_json("demo")),
             Command::Demo(args) => demo::run(&args),
             Command::Fleet(_) if app.json() => Err(no_json("fleet")),
-            Command::Fleet(args) => fleet::run(args),
+            Command::Fleet(args) => fleet::run(*args),
             Command::Generate(_) if app.json() => Err(no_json("generate")),
             Command::Generate(command) => generate::run(&command),
             Command::Log(command) => log::run(&command, &app),

@@ -51,8 +51,7 @@ pub(super) fn decode(datagram: &[u8], bytes_max: usize) -> Vec<u8> {
         if held < CODE_BITS_MAX {
             refill(&mut window, &mut held, &mut rest);
         }
-        // The remainder is less than the number of codes.
-        let leaf = LEAF_BY_BITS[(window % CODES as u64) as usize];
+        let leaf = LEAF_BY_BITS[remainder(window)];
         let bits = usize::from(leaf.bits);
         if bits > left {
             break;
@@ -63,6 +62,12 @@ pub(super) fn decode(datagram: &[u8], bytes_max: usize) -> Vec<u8> {
         left -= bits;
     }
     out
+}
+
+/// The next bits, as an index of the codes.
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is less than the number of codes")]
+fn remainder(window: u64) -> usize {
+    (window % CODES as u64) as usize
 }
 
 /// Adds four bytes to the window, or the last ones. It holds less than a code.

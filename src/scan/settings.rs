@@ -13,6 +13,11 @@ use crate::scan::target;
 /// (QuakeForge). A server gets no further packet within this time.
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
+/// The pause between the packets of different protocols that look for the one of a server. A server answers one of
+/// them at most, so they do not count for its limit. With the limits of an address, all packets for one port take
+/// less than ten seconds.
+pub(super) const QUICK_PROBE_PAUSE: Duration = Duration::from_millis(200);
+
 /// Range of a reply timeout, ms.
 pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
 

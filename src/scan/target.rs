@@ -1,7 +1,7 @@
 //! What a scan queries: which protocols on which ports.
 
 use crate::model::ServerUrl;
-use crate::proto::{self, AUTO_SCHEME, PROTOCOLS, Protocol, WireFormat};
+use crate::proto::{self, AUTO_SCHEME, PROTOCOLS, Protocol, Transport, WireFormat};
 use crate::scan::request::ScanMode;
 
 /// One protocol on one port.
@@ -13,6 +13,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether a lost packet could hide a server of a common protocol. TCP repeats what is lost.
+    fn is_repeated(&self) -> bool {
+        let is_same = |protocol: &Protocol| protocol.wire_format == self.protocol.wire_format;
+        let is_common = PROTOCOLS.iter().take(COMMON_PROTOCOLS).any(is_same);
+        is_common && self.protocol.transport == Transport::Udp
+    }
+
     /// Whether another protocol of the same scheme is tried first.
     pub fn is_fallback(&self) -> bool {
         proto::protocol_of(self.protocol.scheme).is_some_and(|own| own.wire_format != self.protocol.wire_format)
@@ -26,11 +33,17 @@ pub enum Effort {
     Full,
     /// One packet. The reply may take as long as the pause before the next packet.
     Probe,
+    /// One packet. The next one may follow after [`QUICK_PROBE_PAUSE`](super::settings::QUICK_PROBE_PAUSE); a reply
+    /// that comes after it is accepted, too.
+    QuickProbe,
 }
 
-/// How many times each probe of the port of the URL is sent, so that a lost packet does not hide
+/// How many times each probe of a common protocol on the port of the URL is sent, so that a lost packet does not hide
 /// the server.
 const PROBE_PASSES: usize = 2;
+
+/// The first so many of [`PROTOCOLS`] are common ones.
+const COMMON_PROTOCOLS: usize = 10;
 
 /// Distances from the port of the game to the port that answers queries: Unreal and Unreal 2, Arma 3 and
 /// some twenty other games, the games of the Cube engine, All-Seeing Eye, Battlefield.
@@ -61,16 +74,12 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
         return own_targets.collect();
     }
     let mut plan: Vec<Target> = own_targets.collect();
-    let mut add = |protocol: &'static Protocol, port| {
-        for protocol in [protocol].into_iter().chain(protocol.fallback) {
-            if !plan.iter().any(|t| t.protocol.wire_format == protocol.wire_format && t.port == port) {
-                plan.push(Target { protocol, port, effort: Effort::Probe });
-            }
-        }
-    };
+    let effort = if is_auto { Effort::QuickProbe } else { Effort::Probe };
     for (protocol, port) in proto::usual_queries(url.port()) {
-        add(protocol, port);
+        add_to(&mut plan, protocol, port, effort);
     }
+    let usual = plan.len();
+    let mut add = |protocol: &'static Protocol, port| add_to(&mut plan, protocol, port, effort);
     for protocol in PROTOCOLS {
         add(protocol, url.port());
     }
@@ -85,17 +94,30 @@ pub fn targets(url: &ServerUrl, mode: ScanMode) -> Vec<Target> {
             add(protocol, port);
         }
     }
-    let is_repeated = |target: &Target| target.effort == Effort::Probe && target.port == url.port();
+    let is_repeated = |target: &Target| target.effort == effort && target.port == url.port() && target.is_repeated();
     let repeated: Vec<Target> = plan.iter().copied().filter(is_repeated).collect();
     plan.extend((1..PROBE_PASSES).flat_map(|_| repeated.iter().copied()));
+    if is_auto {
+        // Quick probes over UDP follow each other; a connection is waited for.
+        plan[usual..].sort_by_key(|target| target.protocol.transport == Transport::Tcp);
+    }
     plan
+}
+
+/// Adds a protocol and its fallback, unless the same wire format is tried on the port already.
+fn add_to(plan: &mut Vec<Target>, protocol: &'static Protocol, port: u16, effort: Effort) {
+    for protocol in [protocol].into_iter().chain(protocol.fallback) {
+        if !plan.iter().any(|target| target.protocol.wire_format == protocol.wire_format && target.port == port) {
+            plan.push(Target { protocol, port, effort });
+        }
+    }
 }
 
 /// Maximum number of probes for any URL.
 pub fn probes_max(mode: ScanMode) -> usize {
     // No protocol has default port 1.
     let urls = PROTOCOLS.iter().filter_map(|protocol| ServerUrl::parse(&format!("{}://h:1", protocol.scheme)).ok());
-    let probes = |url: &ServerUrl| targets(url, mode).iter().filter(|target| target.effort == Effort::Probe).count();
+    let probes = |url: &ServerUrl| targets(url, mode).iter().filter(|target| target.effort != Effort::Full).count();
     urls.map(|url| probes(&url)).max().unwrap_or(0)
 }
 
@@ -125,7 +147,10 @@ mod tests {
             }
             for ((format, at), count) in &passes {
                 let is_own = full.iter().any(|own| own.protocol.wire_format == *format && own.port == *at);
-                let want = if *at == port && !is_own { PROBE_PASSES } else { 1 };
+                let protocols = PROTOCOLS.iter().chain(PROTOCOLS.iter().filter_map(|own| own.fallback));
+                let protocol = protocols.into_iter().find(|protocol| protocol.wire_format == *format).unwrap();
+                let is_repeated = Target { protocol, port, effort: Effort::Probe }.is_repeated();
+                let want = if *at == port && !is_own && is_repeated { PROBE_PASSES } else { 1 };
                 assert_eq!(*count, want, "{url}: {format:?} on {at}");
             }
             for protocol in PROTOCOLS {

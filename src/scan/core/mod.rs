@@ -323,7 +323,7 @@ impl ScanCore {
         }
         scan.record_attempt(Err(reason));
         scan.deadline = None;
-        self.release_address(token);
+        self.release_addresses(token);
         self.scans.get_mut(&token).expect("a scan in flight").next_address();
         self.begin_address(token);
     }

@@ -3,15 +3,17 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::host_names::Addresses;
 use super::packets::ScanToken;
 use super::round_trips::RoundTrips;
 use super::timers::Timers;
-use crate::proto::{Exchange, Transport};
+use crate::proto::{Exchange, Step, Transport};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::{ScanMode, ScanRequest};
-use crate::scan::settings::{COOLDOWN, ScanSettings};
+use crate::scan::settings::{COOLDOWN, QUICK_PROBE_PAUSE, ScanSettings};
 use crate::scan::target::{self, Effort, Target};
 
 pub(super) struct Scan {
@@ -24,7 +26,7 @@ pub(super) struct Scan {
     /// Index of the address that is being queried.
     pub(super) address_index: usize,
     /// Ports of the current address on which nothing listens.
-    closed_ports: Vec<(Transport, u16)>,
+    pub(super) closed_ports: Vec<(Transport, u16)>,
     pub(super) state: State,
     /// The deadline of the valid timer entry. Entries with another deadline are stale.
     pub(super) deadline: Option<Duration>,
@@ -38,6 +40,8 @@ pub(super) struct Scan {
     pub(super) is_sent: bool,
     /// Over TCP: the server has accepted a connection.
     pub(super) is_connected: bool,
+    /// This target has sent a usable reply.
+    pub(super) is_answered: bool,
     pub(super) last_sent: Option<Duration>,
     /// The last packet to this target.
     pub(super) last_packet: Vec<u8>,
@@ -53,6 +57,19 @@ pub(super) struct Scan {
     pub(super) drops_at_start: u64,
     pub(super) capture: Option<Box<Capture>>,
     pub(super) tried: Vec<Attempt>,
+    /// Addresses that the scan has locked, or waits for.
+    pub(super) locked: SmallVec<[SocketAddr; 1]>,
+    /// Quick probes of this scan whose replies may still come.
+    pub(super) probes: Vec<SentProbe>,
+}
+
+/// A quick probe that was sent.
+pub(super) struct SentProbe {
+    pub(super) target_index: usize,
+    pub(super) address: SocketAddr,
+    pub(super) socket: usize,
+    pub(super) exchange: Box<dyn Exchange>,
+    pub(super) last_sent: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +107,7 @@ impl Scan {
             permits: 0,
             is_sent: false,
             is_connected: false,
+            is_answered: false,
             last_sent: None,
             last_packet: Vec::new(),
             first_sent_ms: None,
@@ -100,6 +118,8 @@ impl Scan {
             drops_at_start: 0,
             capture: None,
             tried: Vec::new(),
+            locked: SmallVec::new(),
+            probes: Vec::new(),
             request,
         }
     }
@@ -115,6 +135,7 @@ impl Scan {
         self.state = State::AwaitingAddress;
         self.is_sent = false;
         self.is_connected = false;
+        self.is_answered = false;
         self.last_packet = Vec::new();
         self.sends = 0;
         self.permits = 0;
@@ -143,6 +164,44 @@ impl Scan {
         }
     }
 
+    /// Whether another quick probe may follow the current one before its reply.
+    fn is_followed_by_probe(&self) -> bool {
+        let is_quick =
+            |target: Target| target.effort == Effort::QuickProbe && target.protocol.transport == Transport::Udp;
+        let next = self.targets.get(self.target_index + 1);
+        is_quick(self.target()) && next.is_some_and(|&next| is_quick(next))
+    }
+
+    /// Keeps the exchange of the current target, a quick probe that was sent, while the next ones are sent.
+    pub(super) fn keep_probe(&mut self) {
+        let (Some(address), Some(last_sent)) = (self.address(), self.last_sent) else { return };
+        if self.is_followed_by_probe()
+            && let Some(exchange) = self.exchange.take()
+        {
+            let (target_index, socket) = (self.target_index, self.socket);
+            self.probes.push(SentProbe { target_index, address, socket, exchange, last_sent });
+        }
+    }
+
+    /// Passes a datagram to the probes that were sent to its address. If one takes it, the scan continues with that
+    /// probe.
+    pub(super) fn take_late_reply(&mut self, socket: usize, from: SocketAddr, t_ms: i64, bytes: &[u8]) -> Option<Step> {
+        let asked =
+            self.probes.iter_mut().enumerate().filter(|(_, probe)| (probe.address, probe.socket) == (from, socket));
+        let (index, request, step) = asked.into_iter().find_map(|(index, probe)| {
+            let request = probe.exchange.request();
+            let step = probe.exchange.handle_datagram(t_ms, bytes);
+            (!matches!(step, Step::Ignore(_))).then_some((index, request, step))
+        })?;
+        let probe = self.probes.swap_remove(index);
+        self.reset_exchange();
+        self.target_index = probe.target_index;
+        self.last_packet = request;
+        (self.exchange, self.socket, self.last_sent) = (Some(probe.exchange), probe.socket, Some(probe.last_sent));
+        (self.sends, self.is_sent, self.deadline, self.state) = (1, true, None, State::AwaitingReply);
+        Some(step)
+    }
+
     pub(super) fn is_over_tcp(&self) -> bool {
         self.target().protocol.transport == Transport::Tcp
     }
@@ -154,6 +213,7 @@ impl Scan {
 
     /// Continues with the first target on the next address.
     pub(super) fn next_address(&mut self) {
+        self.probes.clear();
         self.address_index += 1;
         self.target_index = 0;
         self.closed_ports.clear();
@@ -177,7 +237,9 @@ impl Scan {
             (Effort::Full, mode) if self.is_over_tcp() => timeout * (settings.retries * mode.factor() + 1),
             (Effort::Full, ScanMode::Normal) => round_trips.timeout(self.request.server, timeout),
             (Effort::Full, ScanMode::Exception) => timeout,
-            (Effort::Probe, _) => COOLDOWN,
+            (Effort::QuickProbe, _) if self.is_answered => timeout,
+            (Effort::QuickProbe, _) if self.is_followed_by_probe() => QUICK_PROBE_PAUSE,
+            (Effort::Probe | Effort::QuickProbe, _) => COOLDOWN,
         }
     }
 
@@ -186,7 +248,7 @@ impl Scan {
         match self.target().effort {
             Effort::Full if self.is_over_tcp() => 0,
             Effort::Full => settings.retries * self.request.mode.factor(),
-            Effort::Probe => 0,
+            Effort::Probe | Effort::QuickProbe => 0,
         }
     }
 }

@@ -243,8 +243,18 @@ impl World {
 
     /// A packet has reached a server.
     fn reply(&mut self, socket: usize, server_address: SocketAddr, packet: &[u8]) {
+        if !(27_960..27_960 + PORTS).contains(&server_address.port().into()) {
+            return; // nothing there answers
+        }
         let server = server_of(server_address);
         assert!(server < self.servers);
+        let begins: &[&[u8]] = match (self.kind)(server) {
+            Kind::Source => &[b"\xff\xff\xff\xffT", b"\xff\xff\xff\xffU"],
+            _ => &[b"\xff\xff\xff\xffgetstatus "],
+        };
+        if !begins.iter().any(|begin| packet.starts_with(begin)) {
+            return; // another protocol
+        }
         self.heard[server] += 1;
         let reply = match (self.kind)(server) {
             Kind::Silent => return,
@@ -438,6 +448,42 @@ fn same_seed_gives_the_same_packets_and_outcomes() {
     let (first, again, other) = (run(4), run(4), run(5));
     assert!(first == again);
     assert!(first != other);
+}
+
+/// The protocol of a server is found although replies take longer than the pause between the probes.
+#[test]
+fn protocols_are_found_by_late_replies() {
+    static SLOW: Network = Network { lost_percent: 0, doubled_percent: 20, delay_ms: 300..450 };
+    for network in [&PERFECT, &SLOW] {
+        for (server, scheme) in [(0, Some("quake3")), (1, Some("source")), (3, Some("quake3")), (7, None), (9, None)] {
+            let mut world = World::new(ScanSettings::default(), 20, mixed, network, 7);
+            let url = ServerUrl::parse(&format!("auto://{}", address_of(server))).unwrap();
+            world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+            while !world.core.has_outcomes() {
+                world.send();
+                // Nothing accepts connections.
+                for command in world.core.take_connection_commands() {
+                    if let ConnectionCommand::Write { token, .. } = command {
+                        world.handle(Input::ConnectionEnded { token, is_refused: true });
+                    }
+                }
+                world.advance();
+            }
+            let outcome = world.core.take_outcomes(1).remove(0);
+            let last = outcome.attempts.last().unwrap();
+            let found = last.result.is_ok().then_some((last.scheme, last.port));
+            assert_eq!(found, scheme.map(|scheme| (scheme, address_of(server).port())), "{outcome:?}");
+            if scheme.is_some() {
+                assert_eq!(outcome.result.unwrap().players[0].name, player(server));
+                assert!(world.now < MS(4_000), "{:?}", world.now);
+            }
+            // A silent server; with the limits of the shipped configuration.
+            assert!(world.now < MS(10_000), "{:?}", world.now);
+            assert_eq!((world.core.in_flight(), world.core.held_bytes), (0, 0));
+            let free = (0..20).map(address_of).all(|address| world.core.address_locks.owner(address).is_none());
+            assert!(free);
+        }
+    }
 }
 
 #[test]

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use super::packets::ScanToken;
 use super::rate_limit::{Admission, LimitScope};
-use super::scan_state::{Scan, State};
+use super::scan_state::State;
 use super::{Moment, ScanCore};
 use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, Snapshot};
-use crate::proto::{IgnoreReason, Step};
+use crate::proto::{IgnoreReason, Step, Transport};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::request::ScanMode;
 use crate::scan::settings::COOLDOWN;
+use crate::scan::target::Effort;
 
 /// What a connection counts for the limits, beside its requests: one packet opens it, one ends it.
 const CONNECTION_PACKETS: u32 = 2;
@@ -26,6 +27,11 @@ impl ScanCore {
         let address = scan.address().expect("resolved, and a target is left");
         self.held_bytes -= std::mem::take(&mut scan.held_bytes);
         scan.reset_exchange();
+        if self.address_locks.owner(address) == Some(token) {
+            // The pause after a quick probe of this scan is over.
+            return self.begin_exchange(token);
+        }
+        scan.locked.push(address);
         if !self.address_locks.lock(address, token) {
             scan.state = State::AwaitingAddress;
             self.counters.address_conflicts.increment();
@@ -74,7 +80,9 @@ impl ScanCore {
         if scan.permits > 0 {
             return self.send(token);
         }
-        let packets = if scan.is_sent { 1 } else { scan.target().protocol.packets_typical };
+        // Most probes are not answered.
+        let is_first_of_all = !scan.is_sent && scan.target().effort == Effort::Full;
+        let packets = if is_first_of_all { scan.target().protocol.packets_typical } else { 1 };
         let overhead = if scan.is_over_tcp() && !scan.is_sent { CONNECTION_PACKETS } else { 0 };
         let ip = scan.ip().expect("resolved before it takes permits");
         scan.permits = packets;
@@ -161,10 +169,13 @@ impl ScanCore {
         self.counters.icmp_port_unreachable.increment();
         let Some(token) = self.address_locks.owner(from) else { return };
         let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
-        if !scan.is_sent || scan.is_over_tcp() {
-            return;
+        if scan.is_sent && !scan.is_over_tcp() && scan.address() == Some(from) {
+            return self.end_early(token, MissReason::Refused);
         }
-        self.end_early(token, MissReason::Refused);
+        // Of an earlier quick probe.
+        if scan.probes.iter().any(|probe| probe.address == from) {
+            scan.closed_ports.push((Transport::Udp, from.port()));
+        }
     }
 
     /// The connection of a scan is open. The handshake took one round trip.
@@ -182,10 +193,12 @@ impl ScanCore {
     pub(super) fn on_received(&mut self, token: ScanToken, bytes: &[u8]) {
         self.counters.packets_received.increment();
         self.counters.bytes_received.add(bytes.len() as u64);
-        match self.scans.get(&token).filter(|scan| scan.is_sent && scan.is_over_tcp()) {
-            Some(_) => self.on_reply(token, self.now, bytes),
-            None => self.counters.unsolicited.increment(),
-        }
+        let scan = self.scans.get_mut(&token).filter(|scan| scan.is_sent && scan.is_over_tcp());
+        let Some(exchange) = scan.and_then(|scan| scan.exchange.as_mut()) else {
+            return self.counters.unsolicited.increment();
+        };
+        let step = exchange.handle_datagram(self.now.unix_ms, bytes);
+        self.take_reply(token, self.now, bytes, step);
     }
 
     /// The connection of a scan has ended. Another scan may have one now.
@@ -227,24 +240,37 @@ impl ScanCore {
     pub(super) fn on_datagram(&mut self, socket: usize, from: SocketAddr, at: Moment, bytes: &[u8]) {
         self.counters.packets_received.increment();
         self.counters.bytes_received.add(bytes.len() as u64);
-        let owner = self.address_locks.owner(from);
-        let pending = owner.and_then(|token| Some((token, self.scans.get(&token)?)));
-        let is_expected = |scan: &Scan| scan.is_sent && !scan.is_over_tcp() && scan.socket == socket;
-        match pending.filter(|(_, scan)| is_expected(scan)) {
-            Some((token, _)) => self.on_reply(token, at, bytes),
+        let Some(token) = self.address_locks.owner(from) else { return self.counters.unsolicited.increment() };
+        let scan = self.scans.get_mut(&token).expect("the owner of an address is in flight");
+        let is_asked = scan.is_sent && !scan.is_over_tcp() && scan.socket == socket && scan.address() == Some(from);
+        let exchange = scan.exchange.as_mut().filter(|_| is_asked);
+        let own = exchange.map(|exchange| exchange.handle_datagram(at.unix_ms, bytes));
+        if matches!(own, None | Some(Step::Ignore(_))) {
+            let is_queued = scan.state == State::AwaitingAddress;
+            let address = scan.address();
+            if let Some(step) = scan.take_late_reply(socket, from, at.unix_ms, bytes) {
+                if let Some(address) = address.filter(|_| is_queued) {
+                    scan.locked.retain(|locked| *locked != address);
+                    self.address_locks.release(address, token);
+                }
+                self.close_connection(token);
+                return self.take_reply(token, at, bytes, step);
+            }
+        }
+        match own {
+            Some(step) => self.take_reply(token, at, bytes, step),
             None => self.counters.unsolicited.increment(),
         }
     }
 
-    /// Passes what a server sent to the exchange of its scan.
-    fn on_reply(&mut self, token: ScanToken, at: Moment, bytes: &[u8]) {
+    /// What a server sent has given the exchange of its scan this step.
+    fn take_reply(&mut self, token: ScanToken, at: Moment, bytes: &[u8], step: Step) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
-        let exchange = scan.exchange.as_mut().expect("the exchange has started");
-        let step = exchange.handle_datagram(at.unix_ms, bytes);
         if let Some(capture) = &mut scan.capture {
             capture.add(at.unix_ms, bytes);
         }
         if !matches!(step, Step::Ignore(_) | Step::Fail(_)) {
+            scan.is_answered = true;
             scan.held_bytes += bytes.len();
             self.held_bytes += bytes.len();
             if let Some(ip) = scan.ip() {
@@ -305,7 +331,15 @@ impl ScanCore {
         };
         scan.record_attempt(Err(reason));
         scan.deadline = None;
-        self.release_address(token);
+        if reason == MissReason::Timeout {
+            scan.keep_probe();
+        }
+        // Replies to quick probes may still come from their addresses.
+        let is_released = scan.probes.is_empty();
+        self.close_connection(token);
+        if is_released {
+            self.release_addresses(token);
+        }
         self.scans.get_mut(&token).expect("a scan in flight").target_index = next;
         self.begin_target(token);
     }
@@ -317,7 +351,7 @@ impl ScanCore {
 
     /// Ends a scan. `last_datagram`: the one that completed it.
     fn complete_scan(&mut self, token: ScanToken, result: Result<Snapshot, MissReason>, last_datagram: &[u8]) {
-        self.release_address(token);
+        self.release_addresses(token);
         let mut scan = self.scans.remove(&token).expect("a scan in flight");
         self.held_bytes -= scan.held_bytes;
         if let Some(enough) = scan.exchange.as_ref().and_then(|exchange| exchange.announced_enough()) {
@@ -363,18 +397,24 @@ impl ScanCore {
         });
     }
 
-    /// Releases the address, or leaves its queue, and passes the address to the next scan.
-    pub(super) fn release_address(&mut self, token: ScanToken) {
+    /// Closes the connection of a scan, if it has one, which then another scan may have.
+    fn close_connection(&mut self, token: ScanToken) {
         if self.connections.close(token) {
             self.give_connection();
         }
-        let scan = &self.scans[&token];
-        let Some(address) = scan.address() else { return };
-        let Some(next) = self.address_locks.release(address, token) else { return };
-        // The next scan starts from a timer, so ending one scan does not start another recursively.
-        let at = self.address_locks.cooldown_end(address).max(self.now.elapsed);
-        let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
-        scan.start_cooldown(&mut self.timers, next, at);
+    }
+
+    /// Releases the addresses of a scan, or leaves their queues, and passes each to the next scan.
+    pub(super) fn release_addresses(&mut self, token: ScanToken) {
+        self.close_connection(token);
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
+        for address in std::mem::take(&mut scan.locked) {
+            let Some(next) = self.address_locks.release(address, token) else { continue };
+            // The next scan starts from a timer, so ending one scan does not start another recursively.
+            let at = self.address_locks.cooldown_end(address).max(self.now.elapsed);
+            let scan = self.scans.get_mut(&next).expect("a queued scan is in flight");
+            scan.start_cooldown(&mut self.timers, next, at);
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl Scan {
     fn timeout_ms(&self) -> i64 {
         match self.target().effort {
             Effort::Full => TIMEOUT_MS * i64::from(self.factor),
-            Effort::Probe => PROBE_TIMEOUT_MS,
+            Effort::Probe | Effort::QuickProbe => PROBE_TIMEOUT_MS,
         }
     }
 
