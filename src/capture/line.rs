@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::REPLY_BYTES_MAX;
 use crate::lines::{self, TooLong};
-use crate::model::{ServerKey, ServerUrl};
-use crate::proto::{DetailLevel, Nonce, Step, protocol_of};
+use crate::model::{ServerKey, ServerUrl, Snapshot};
+use crate::proto::{DetailLevel, Exchange, Nonce, Protocol, Step, Transport, protocol_of};
 use crate::scan::{Attempt, Capture, Miss, MissReason, ScanOutcome};
 
 /// Longest line: the largest capture in base64, and the other fields.
@@ -85,20 +85,23 @@ fn decode(line: &[u8], level: DetailLevel) -> Result<(ServerUrl, ScanOutcome), L
     let nonce = nonce.ok_or_else(|| LineError::Nonce(line.nonce.clone()))?;
     let protocol =
         protocol_of(line.server.scheme()).ok_or_else(|| LineError::Scheme(line.server.scheme().to_owned()))?;
-    let mut exchange = protocol.start(nonce, line.address);
-    let mut snapshot = None;
-    let mut t_ms = 0;
-    let mut last = Vec::new();
-    for (number, datagram) in (1..).zip(&line.datagrams) {
+    let pieces = (1..).zip(&line.datagrams).map(|(number, datagram)| {
         let bytes = BASE64.decode(&datagram.base64).map_err(|error| LineError::Base64(number, error))?;
-        t_ms = datagram.t;
-        if let Step::Done(done) = exchange.handle_datagram(t_ms, &bytes) {
-            snapshot = Some(*done);
-            last = bytes;
-            break;
+        Ok((datagram.t, bytes))
+    });
+    let pieces = pieces.collect::<Result<Vec<(i64, Vec<u8>)>, LineError>>()?;
+    let t_ms = pieces.last().map_or(0, |(t_ms, _)| *t_ms);
+    let Decoded { exchange, mut snapshot, last } = decode_with(protocol, nonce, line.address, &pieces);
+    // The line does not say whether the server answered the fallback of its protocol.
+    let fallback = protocol.fallback.filter(|_| snapshot.is_none());
+    let fallback = fallback.map(|fallback| decode_with(fallback, nonce, line.address, &pieces));
+    let (exchange, last) = match fallback {
+        Some(decoded) if decoded.snapshot.is_some() => {
+            snapshot = decoded.snapshot;
+            (decoded.exchange, decoded.last)
         }
-    }
-    let mut snapshot = snapshot.or_else(|| exchange.partial_snapshot());
+        _ => (exchange, last),
+    };
     if let Some(snapshot) = &mut snapshot {
         snapshot.drop_impossible_values();
     }
@@ -122,10 +125,56 @@ fn decode(line: &[u8], level: DetailLevel) -> Result<(ServerUrl, ScanOutcome), L
     Ok((line.server, outcome))
 }
 
+/// The result of an exchange that gets what was captured.
+struct Decoded {
+    exchange: Box<dyn Exchange>,
+    snapshot: Option<Snapshot>,
+    /// The datagram that completed it.
+    last: Vec<u8>,
+}
+
+fn decode_with(protocol: &Protocol, nonce: Nonce, address: SocketAddr, pieces: &[(i64, Vec<u8>)]) -> Decoded {
+    let mut exchange = protocol.start(nonce, address);
+    for (t_ms, bytes) in pieces {
+        if let Step::Done(done) = exchange.handle_datagram(*t_ms, bytes) {
+            return Decoded { exchange, snapshot: Some(*done), last: bytes.clone() };
+        }
+    }
+    let end = pieces.last().filter(|_| protocol.transport == Transport::Tcp);
+    let snapshot = match end.map(|(t_ms, _)| exchange.handle_end(*t_ms)) {
+        Some(Step::Done(done)) => Some(*done),
+        _ => exchange.partial_snapshot(),
+    };
+    Decoded { exchange, snapshot, last: Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Completeness;
+
+    #[test]
+    fn replies_over_tcp_and_of_fallbacks_are_replayed() {
+        let status = "{\"players\":{\"max\":8,\"online\":1,\"sample\":[{\"name\":\"n\"}]}}";
+        let status = [&[status.len() as u8 + 2, 0, status.len() as u8], status.as_bytes()].concat();
+        let head = "HTTP/1.0 200 OK\r\n\r\n";
+        let counts = format!("{head}{{\"clients\":0}}").into_bytes();
+        let mut file = Vec::new();
+        for (scheme, pieces) in [("minecraft", status.chunks(9)), ("fivem", counts.chunks(9))] {
+            let datagrams = (1..).zip(pieces).map(|(t_ms, piece)| (t_ms, piece.to_vec())).collect();
+            let address = "10.0.0.1:25565".parse().unwrap();
+            let url = ServerUrl::parse(&format!("{scheme}://10.0.0.1:25565")).unwrap();
+            write(&mut file, &url, &Capture { scheme, address, nonce: Nonce(1), datagrams }).unwrap();
+        }
+        let mut seen = Vec::new();
+        replay(&file[..], DetailLevel::Summary, |_, result| {
+            let snapshot = result.unwrap().1.result.unwrap();
+            seen.push((snapshot.completeness, snapshot.players.len()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, [(Completeness::Full, 1), (Completeness::Full, 0)]);
+    }
 
     #[test]
     fn written_capture_is_replayed_and_bad_lines_are_reported() {

@@ -40,7 +40,7 @@ pub use scan_budget::ScanBudget;
 pub use scope::Scope;
 pub use server::ServerRecord;
 pub use session::{Seen, Session, SessionDay, SessionKey};
-pub use snapshot::{Completeness, Player, Snapshot};
+pub use snapshot::{Completeness, NO_MAP, Player, Snapshot};
 pub use url::ServerUrl;
 pub use window::{WindowKey, WindowType};
 

@@ -30,19 +30,26 @@ pub struct Snapshot {
     pub bots: Option<u32>,
 }
 
+/// The map of a whole list that names none: some games have no maps.
+pub const NO_MAP: &str = "(none)";
+
 impl Snapshot {
     /// Reported player count without bots; `None`: the server reports none.
     pub fn announced_players(&self) -> Option<u32> {
         self.count.map(|count| count.saturating_sub(self.bots.unwrap_or(0)))
     }
 
-    /// Replaces impossible values by "unknown".
+    /// Replaces impossible values by "unknown", and no map by [`NO_MAP`].
     pub fn drop_impossible_values(&mut self) {
         if self.slots > SLOTS_MAX {
             self.slots = 0;
         }
         self.count = self.count.filter(|&count| count <= SLOTS_MAX);
         self.bots = self.bots.filter(|&bots| bots <= SLOTS_MAX);
+        // A partial list without a map says nothing about it.
+        if self.map.is_empty() && self.completeness == Completeness::Full {
+            NO_MAP.clone_into(&mut self.map);
+        }
         for player in &mut self.players {
             player.connected_ms = player.connected_ms.filter(|&ms| ms <= CONNECTED_MS_MAX);
         }
@@ -108,8 +115,14 @@ mod tests {
             bots: Some(2),
         };
         snapshot.drop_impossible_values();
+        assert_eq!(snapshot.map, "m");
         assert_eq!((snapshot.slots, snapshot.count, snapshot.bots), (0, None, Some(2)));
         let connected: Vec<_> = snapshot.players.iter().map(|player| player.connected_ms).collect();
         assert_eq!(connected, [None, Some(CONNECTED_MS_MAX), None]);
+        for (completeness, map) in [(Completeness::Full, NO_MAP), (Completeness::Partial, "")] {
+            let mut without_map = Snapshot { map: String::new(), completeness, ..snapshot.clone() };
+            without_map.drop_impossible_values();
+            assert_eq!(without_map.map, map);
+        }
     }
 }

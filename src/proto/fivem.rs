@@ -23,6 +23,8 @@ pub struct FiveMQuery {
     response: Response,
     counts: Option<Counts>,
     counts_received_ms: i64,
+    /// The list was requested on another connection.
+    is_repeated: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ struct Entry {
 
 impl FiveMQuery {
     pub fn new(address: SocketAddr) -> Self {
-        FiveMQuery { address, response: Response::default(), counts: None, counts_received_ms: 0 }
+        FiveMQuery { address, response: Response::default(), counts: None, counts_received_ms: 0, is_repeated: false }
     }
 
     fn on_response(&mut self, t_ms: i64, response: Result<Option<Vec<u8>>, IgnoreReason>) -> Step {
@@ -62,17 +64,24 @@ impl FiveMQuery {
             let is_empty = counts.players == 0;
             self.counts_received_ms = t_ms;
             let counts = self.counts.insert(counts);
-            return Ok(if is_empty { Step::Done(Box::new(counts.snapshot(t_ms, Vec::new()))) } else { Step::Send });
+            return Ok(match (is_empty, self.response.is_last()) {
+                (true, _) => Step::Done(Box::new(counts.snapshot(t_ms, Vec::new(), true))),
+                // The list is requested when the server has ended the connection.
+                (false, true) => Step::Wait,
+                (false, false) => Step::Send,
+            });
         };
         let entries: Vec<Entry> = serde_json::from_slice(document).map_err(|_| IgnoreReason::Malformed)?;
-        let players = entries.iter().take(PLAYERS_MAX).map(player).collect();
-        Ok(Step::Done(Box::new(counts.snapshot(t_ms, players))))
+        let players: Vec<Player> = entries.iter().take(PLAYERS_MAX).map(player).collect();
+        // An empty list is one that the server hides.
+        let is_whole = !players.is_empty() && entries.len() <= PLAYERS_MAX;
+        Ok(Step::Done(Box::new(counts.snapshot(t_ms, players, is_whole))))
     }
 }
 
 impl Counts {
-    fn snapshot(&self, t_ms: i64, players: Vec<Player>) -> Snapshot {
-        let is_full = has_enough_entries(players.len(), self.players);
+    fn snapshot(&self, t_ms: i64, players: Vec<Player>, is_whole: bool) -> Snapshot {
+        let is_full = is_whole && has_enough_entries(players.len(), self.players);
         Snapshot {
             t_ms,
             game: "fivem".to_owned(),
@@ -98,8 +107,15 @@ impl Exchange for FiveMQuery {
     }
 
     fn handle_end(&mut self, t_ms: i64) -> Step {
-        let body = self.response.end();
-        self.on_response(t_ms, body.map(Some).ok_or(IgnoreReason::Malformed))
+        if let Some(body) = self.response.end() {
+            return self.on_response(t_ms, Ok(Some(body)));
+        }
+        // Some servers end the connection after each response, and do not say so before.
+        let is_between = self.response.is_between() && self.counts.is_some();
+        match is_between && !std::mem::replace(&mut self.is_repeated, true) {
+            true => Step::Send,
+            false => Step::Fail(IgnoreReason::Malformed),
+        }
     }
 
     fn authentication(&self) -> Authentication {
@@ -113,8 +129,7 @@ impl Exchange for FiveMQuery {
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         let counts = self.counts.as_ref()?;
-        let snapshot = counts.snapshot(self.counts_received_ms, Vec::new());
-        Some(Snapshot { completeness: Completeness::Partial, count: Some(counts.players), ..snapshot })
+        Some(counts.snapshot(self.counts_received_ms, Vec::new(), false))
     }
 }
 
@@ -203,21 +218,40 @@ mod tests {
         assert_eq!(query.handle_datagram(2, refused), Step::Fail(IgnoreReason::UnexpectedMessage));
         let partial = query.partial_snapshot().unwrap();
         assert_eq!((partial.completeness, partial.count, partial.t_ms), (Completeness::Partial, Some(2), 1));
-        // Too few of the announced players.
-        let mut query = self::query();
-        query.handle_datagram(1, &response(&DYNAMIC.replace(":2,", ":20,")));
-        let Step::Done(snapshot) = query.handle_datagram(2, &response("[]")) else { panic!() };
-        assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(20)));
+        // A hidden list, too few of the announced players, and more than are read.
+        let long = format!("[{}{{\"name\":\"n\"}}]", "{\"name\":\"n\"},".repeat(PLAYERS_MAX));
+        for (players, list) in [(2, "[]"), (20, r#"[{"name":"n"}]"#), (1_025, &long)] {
+            let mut query = self::query();
+            query.handle_datagram(1, &response(&DYNAMIC.replace(":2,", &format!(":{players},"))));
+            let Step::Done(snapshot) = query.handle_datagram(2, &response(list)) else { panic!() };
+            assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(players)));
+        }
     }
 
     #[test]
     fn connection_may_end_after_each_response() {
+        let list = r#"[{"name":"n"},{"name":"m"}]"#;
+        let until_end = |body: &str| format!("HTTP/1.0 200 OK\r\n\r\n{body}").into_bytes();
         let mut query = query();
-        let head = "HTTP/1.0 200 OK\r\n\r\n";
-        assert_eq!(query.handle_datagram(1, format!("{head}{DYNAMIC}").as_bytes()), Step::Wait);
+        assert_eq!(query.handle_datagram(1, &until_end(DYNAMIC)), Step::Wait);
         assert_eq!(query.handle_end(2), Step::Send);
-        assert_eq!(query.handle_datagram(3, format!("{head}[]").as_bytes()), Step::Wait);
+        assert_eq!(query.handle_datagram(3, &until_end(list)), Step::Wait);
         assert!(matches!(query.handle_end(4), Step::Done(snapshot) if snapshot.t_ms == 4));
+        // A server that says so, and one that does not.
+        let closing = |body: &str| {
+            let text = String::from_utf8(response(body)).unwrap();
+            text.replace("OK\r\n", "OK\r\nConnection: close\r\n").into_bytes()
+        };
+        for (reply, first) in [(closing(DYNAMIC), Step::Wait), (response(DYNAMIC), Step::Send)] {
+            let mut query = self::query();
+            assert_eq!(query.handle_datagram(1, &reply), first);
+            assert_eq!(query.handle_end(2), Step::Send);
+            assert!(query.request().starts_with(b"GET /players.json "));
+            assert!(matches!(query.handle_datagram(3, &closing(list)), Step::Done(_)));
+        }
+        let mut query = self::query();
+        query.handle_datagram(1, &response(DYNAMIC));
+        assert_eq!((query.handle_end(2), query.handle_end(3)), (Step::Send, Step::Fail(IgnoreReason::Malformed)));
     }
 
     #[test]

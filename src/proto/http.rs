@@ -28,6 +28,9 @@ pub(super) struct Response {
     stream: Stream,
     part: Part,
     body: Vec<u8>,
+    /// Bytes received since the response before.
+    received: usize,
+    is_last: bool,
 }
 
 /// What the next bytes are.
@@ -54,8 +57,23 @@ impl Response {
     /// Errors: no response, one with another status than 200, or one that is too large. The rest of the
     /// connection is not usable.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, IgnoreReason> {
+        self.received += bytes.len();
+        // Lines of chunks and after them are not in the body.
+        if self.received > 2 * REPLY_BYTES_MAX {
+            return Err(IgnoreReason::TooLarge);
+        }
         self.stream.push(bytes)?;
         self.advance()
+    }
+
+    /// Whether the server will end the connection after the last response that it began.
+    pub fn is_last(&self) -> bool {
+        self.is_last
+    }
+
+    /// Whether nothing of the next response was received.
+    pub fn is_between(&self) -> bool {
+        self.part == Part::Head && self.stream.rest().is_empty()
     }
 
     /// Reads on in what was received.
@@ -64,7 +82,10 @@ impl Response {
             let rest = self.stream.rest();
             let (next, used) = match self.part {
                 Part::Head => match parse_head(rest)? {
-                    Some(head) => head,
+                    Some((part, length, is_last)) => {
+                        self.is_last = is_last;
+                        (part, length)
+                    }
                     None => return Ok(None),
                 },
                 Part::Body(0) => return Ok(Some(self.take_body())),
@@ -97,6 +118,7 @@ impl Response {
 
     /// The connection has ended: the body, if it ends so.
     pub fn end(&mut self) -> Option<Vec<u8>> {
+        self.is_last = false;
         (self.part == Part::UntilEnd).then(|| self.take_body())
     }
 
@@ -113,12 +135,14 @@ impl Response {
 
     fn take_body(&mut self) -> Vec<u8> {
         self.part = Part::Head;
+        self.received = 0;
         std::mem::take(&mut self.body)
     }
 }
 
-/// What follows a head, and the length of the head. `None`: it is not complete.
-fn parse_head(bytes: &[u8]) -> Result<Option<(Part, usize)>, IgnoreReason> {
+/// What follows a head, the length of the head, and whether the connection ends after the response. `None`: it is not
+/// complete.
+fn parse_head(bytes: &[u8]) -> Result<Option<(Part, usize, bool)>, IgnoreReason> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
     let length = match response.parse(&bytes[..bytes.len().min(HEAD_BYTES_MAX)]) {
@@ -133,7 +157,9 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Part, usize)>, IgnoreReason> {
     let value = |name: &str| {
         response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     };
-    let is_chunked = value("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+    let is = |name: &str, want: &[u8]| value(name).is_some_and(|text| text.eq_ignore_ascii_case(want));
+    let is_last = is("connection", b"close") || (response.version == Some(0) && !is("connection", b"keep-alive"));
+    let is_chunked = is("transfer-encoding", b"chunked");
     let part = match value("content-length") {
         _ if is_chunked => Part::ChunkSize,
         Some(text) => match super::fields::number::<usize>(text) {
@@ -143,7 +169,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Part, usize)>, IgnoreReason> {
         },
         None => Part::UntilEnd,
     };
-    Ok(Some((part, length)))
+    Ok(Some((part, length, is_last)))
 }
 
 /// The size of a chunk, and the length of its line. `None`: the line is not complete.
@@ -225,6 +251,10 @@ mod tests {
         ] {
             assert_eq!(receive(&text, 1_000).unwrap_err(), reason, "{text:.80}");
         }
+        let mut response = Response::default();
+        response.push(format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n").as_bytes()).unwrap();
+        let endless = (0..).find_map(|_| response.push("Field: value\r\n".repeat(1_000).as_bytes()).err());
+        assert_eq!(endless, Some(IgnoreReason::TooLarge));
         let mut response = Response::default();
         response.push(format!("{HEAD}\r\n").as_bytes()).unwrap();
         let block = vec![b'x'; REPLY_BYTES_MAX / 2];

@@ -4,7 +4,7 @@
 use bytes::Buf;
 
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{self, c_str, skip, take};
 use super::nonce::Nonce;
 use super::text::{player_name, points, short_text};
@@ -88,7 +88,7 @@ impl Exchange for LauncherQuery {
 /// player list.
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, IgnoreReason> {
     let reply = read(datagram, nonce)?;
-    let is_full = !reply.is_cut && has_enough_entries(reply.players.len(), reply.announced.into());
+    let is_full = !reply.is_cut && reply.players.len() == usize::from(reply.announced);
     Ok(Snapshot {
         t_ms,
         game: "odamex".to_owned(),

@@ -9,7 +9,7 @@ use bytes::Buf;
 use smallvec::SmallVec;
 
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{c_str, take};
 use super::nonce::Nonce;
 use super::text::{player_name, points, short_text};
@@ -120,7 +120,7 @@ impl Exchange for LauncherQuery {
 /// were not requested.
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: [u8; 4]) -> Result<Snapshot, IgnoreReason> {
     let reply = read(datagram, nonce)?;
-    let is_full = !reply.is_cut && has_enough_entries(reply.players.len(), reply.announced.into());
+    let is_full = !reply.is_cut && reply.players.len() == usize::from(reply.announced);
     Ok(Snapshot {
         t_ms,
         game: "zandronum".to_owned(),
@@ -375,13 +375,13 @@ mod tests {
     }
 
     #[test]
-    fn list_without_a_few_announced_players_is_whole() {
-        let list = [&b"\x05"[..], &TEAM_LIST[1..]].concat();
-        let got = snapshot(&reply(FIELDS, &list));
-        assert_eq!((got.players.len(), got.completeness), (3, Completeness::Full));
-        let list = [&b"\xff"[..], &TEAM_LIST[1..]].concat();
-        let got = snapshot(&reply(FIELDS, &list));
-        assert_eq!((got.players.len(), got.completeness, got.count), (3, Completeness::Partial, Some(255)));
+    fn list_that_ends_before_the_announced_number_is_partial() {
+        for announced in [4, 255] {
+            let list = [&[announced], &TEAM_LIST[1..]].concat();
+            let got = snapshot(&reply(FIELDS, &list));
+            let want = (3, Completeness::Partial, Some(announced.into()));
+            assert_eq!((got.players.len(), got.completeness, got.count), want);
+        }
     }
 
     #[test]

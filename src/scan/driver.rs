@@ -119,7 +119,10 @@ impl Driver {
     pub(super) fn run(mut self) {
         let (mut ready, mut ready_connections) = (Vec::new(), Vec::new());
         loop {
-            let received = self.receive(&ready) + self.serve_connections(&ready_connections);
+            let mut received = self.receive(&ready);
+            // What datagrams have ended is closed before its connection is read.
+            self.command_connections();
+            received += self.serve_connections(&ready_connections);
             self.handle_commands();
             self.handle_lookups();
             let now = self.now();

@@ -14,8 +14,8 @@ use crate::scan::target;
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
 /// The pause between the packets of different protocols that look for the one of a server. A server answers one of
-/// them at most, so they do not count for its limit. With the limits of an address, all packets for one port take
-/// less than ten seconds.
+/// them at most, so they do not count for its limit. With the limits of an address, all packets take less than ten
+/// seconds.
 pub(super) const QUICK_PROBE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Range of a reply timeout, ms.
@@ -105,14 +105,15 @@ pub struct SettingsError {
 
 impl ScanSettings {
     /// Upper limit for scanning this many servers if none replies and no other server
-    /// is scanned, ms. The limits for an address and for a subnet may make it longer.
+    /// is scanned, ms. The limits for an address, for a subnet and of TCP connections may make it longer.
     pub fn duration_ms_max(&self, mode: ScanMode, servers: u64) -> u64 {
         let probes = target::probes_max(mode) as u64;
         let factor = mode.factor();
         let attempts = u64::from(self.retries * factor) + 1;
         let timeout_ms = u64::from(self.timeout_ms * factor);
         let cooldown_ms = COOLDOWN.as_millis() as u64;
-        let server_ms = attempts * timeout_ms.max(cooldown_ms) + probes * cooldown_ms;
+        // A protocol and its fallback.
+        let server_ms = 2 * attempts * timeout_ms.max(cooldown_ms) + probes * cooldown_ms;
         let packets = servers * (attempts + probes);
         server_ms.max((packets as f64 * 1_000.0 / self.packets_per_second_max) as u64)
     }

@@ -226,7 +226,7 @@ impl World {
 
 #[test]
 fn every_scan_has_its_outcome_with_few_connections() {
-    let mut world = World::new(20);
+    let mut world = World::new(120);
     (0..900).for_each(|server| world.request(server as u64, "fivem", server));
     for outcome in world.outcomes(900) {
         let server = outcome.id as usize;
@@ -244,7 +244,7 @@ fn every_scan_has_its_outcome_with_few_connections() {
             assert!(outcome.rtt_ms.is_some_and(|ms| (10..=210).contains(&ms)), "{outcome:?}");
         }
     }
-    assert_eq!((world.most_open, world.connections.len(), world.datagrams), (20, 0, 0));
+    assert_eq!((world.most_open, world.connections.len(), world.datagrams), (120, 0, 0));
     assert_eq!((world.core.in_flight(), world.core.held_bytes), (0, 0));
     let counts = world.core.counters.values();
     assert!(counts.connection_waits > 500 && counts.unsolicited == 0, "{counts:?}");
@@ -262,14 +262,56 @@ fn server_without_a_query_answers_its_status_and_is_not_queried_each_time() {
         let outcome = world.outcomes(1).remove(0);
         let snapshot = outcome.result.expect("the status");
         assert_eq!((snapshot.players[0].name.as_str(), snapshot.completeness), ("p0", Completeness::Full));
+        assert_eq!(snapshot.map, crate::model::NO_MAP);
         queried += usize::from(world.datagrams > before);
     }
-    assert_eq!(queried, 64 / PROTOCOL_RETRY_SCANS as usize);
+    // At first, and then once in 16 answers.
+    assert_eq!(queried, 1 + 64 / usize::from(PROTOCOL_RETRY_SCANS));
     // A server that answers neither.
     world.request(64, "minecraft", 8);
     let outcome = world.outcomes(1).remove(0);
     assert_eq!(outcome.result.unwrap_err().reason, MissReason::Timeout);
     assert_eq!(outcome.attempts.len(), 2);
+}
+
+#[test]
+fn scans_beyond_those_that_may_wait_end_as_our_fault() {
+    let mut world = World::new(2);
+    // All are silent: two have a connection, and sixteen wait.
+    (0..20).for_each(|n| world.request(n, "fivem", 4 + 9 * n as usize));
+    let (ours, theirs): (Vec<_>, Vec<_>) = world
+        .outcomes(20)
+        .into_iter()
+        .partition(|outcome| outcome.result.as_ref().is_err_and(|miss| miss.reason == MissReason::SendFailed));
+    assert_eq!((ours.len(), theirs.len(), world.most_open), (2, 18, 2));
+    assert_eq!((world.core.in_flight(), world.connections.len()), (0, 0));
+}
+
+#[test]
+fn more_connections_are_given_to_those_that_wait() {
+    let mut world = World::new(1);
+    (0..9).for_each(|n| world.request(n, "fivem", 4 + 9 * n as usize));
+    let settings = ScanSettings { tcp_connections_max: 9, ..ScanSettings::default() };
+    world.advance();
+    assert_eq!(world.most_open, 1);
+    world.handle(Input::Settings(Box::new(settings)));
+    assert_eq!((world.most_open, world.outcomes(9).len()), (9, 9));
+}
+
+#[test]
+fn status_of_a_server_whose_query_was_lost_is_partial() {
+    let mut world = World::new(4);
+    world.core.fallback_answers.insert(ServerKey(1), 0);
+    let mut results = Vec::new();
+    for id in 1..=5 {
+        world.request(id, "minecraft", 0);
+        let snapshot = world.outcomes(1).remove(0).result.expect("the status");
+        results.push((snapshot.completeness, snapshot.count, snapshot.map.is_empty(), world.datagrams));
+    }
+    // Three times the query is sent three times, and not answered.
+    let partial = |datagrams| (Completeness::Partial, Some(1), true, datagrams);
+    assert_eq!(results[..2], [partial(3), partial(6)]);
+    assert!(results[2..].iter().all(|result| *result == (Completeness::Full, None, false, 9)), "{results:?}");
 }
 
 #[test]

@@ -19,6 +19,19 @@ pub(in crate::scan) enum ConnectionCommand {
     Close(ScanToken),
 }
 
+/// Scans that wait, for each connection that may be open. A silent server takes a connection for several seconds; scans
+/// without end would keep those over UDP out.
+const WAITING_FOR_EACH: u32 = 8;
+
+/// Whether a scan gets a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    Now,
+    Later,
+    /// Too many wait.
+    Never,
+}
+
 #[derive(Default)]
 pub(super) struct Connections {
     open: FxHashSet<ScanToken>,
@@ -28,16 +41,22 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Whether the scan has a connection now. Without one it waits: [`Connections::next_waiting`].
-    pub(super) fn open(&mut self, token: ScanToken, most: u32) -> bool {
-        if !self.open.contains(&token) {
-            if self.open.len() >= most as usize {
-                self.waiting.push_back(token);
-                return false;
-            }
+    /// Gives the scan a connection if it has none and there are fewer than `most`. Otherwise it waits:
+    /// [`Connections::next_waiting`].
+    pub(super) fn open(&mut self, token: ScanToken, most: u32) -> Opened {
+        if self.open.contains(&token) || self.open.len() < most as usize {
             self.open.insert(token);
+            return Opened::Now;
         }
-        true
+        if self.waiting.len() >= (WAITING_FOR_EACH * most) as usize {
+            return Opened::Never;
+        }
+        self.waiting.push_back(token);
+        Opened::Later
+    }
+
+    pub(super) fn has(&self, token: ScanToken) -> bool {
+        self.open.contains(&token)
     }
 
     pub(super) fn write(&mut self, token: ScanToken, to: SocketAddr, request: Vec<u8>) {
@@ -58,9 +77,9 @@ impl Connections {
         self.open.remove(&token)
     }
 
-    /// The scan whose turn it is to get a connection.
-    pub(super) fn next_waiting(&mut self) -> Option<ScanToken> {
-        self.waiting.pop_front()
+    /// The scan whose turn it is to get a connection, if there are fewer than `most`.
+    pub(super) fn next_waiting(&mut self, most: u32) -> Option<ScanToken> {
+        self.waiting.pop_front_if(|_| self.open.len() < most as usize)
     }
 
     pub(super) fn has_commands(&self) -> bool {

@@ -14,8 +14,8 @@
 //!              uses the address)  last packet)   '----resend-----'
 //! ```
 //!
-//! A scan over TCP has one connection, for which it may wait (`AwaitingConnection`, before the first request). Its
-//! requests are not repeated: TCP does that.
+//! A scan over TCP has one connection at a time, for which it may wait (`AwaitingConnection`). Its requests are not
+//! repeated: TCP does that.
 //!
 //! Only one scan at a time uses an address and port, so a reply cannot be
 //! attributed to another scan. A reply changes the state of its own scan only.
@@ -40,7 +40,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use self::address_locks::AddressLocks;
 pub(super) use self::connections::ConnectionCommand;
@@ -65,7 +65,11 @@ use crate::proto::NonceKey;
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// One scan in this many of a server that answers the fallback of its protocol tries the protocol first.
-const PROTOCOL_RETRY_SCANS: u64 = 16;
+const PROTOCOL_RETRY_SCANS: u8 = 16;
+
+/// A server that answered its protocol, and then so many times in succession the fallback, does not answer the protocol
+/// any more. Before, the lists of the fallback are partial: they have no map.
+const FALLBACK_ANSWERS_MIN: u8 = 3;
 
 /// A time on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +130,8 @@ pub(super) struct ScanCore {
     /// For servers that sent a list and its announced length since the start: whether no list was longer
     /// than announced.
     announce_enough: FxHashMap<ServerKey, bool>,
-    /// Servers that answered the fallback of their protocol last, since the start.
-    answer_fallback: FxHashSet<ServerKey>,
+    /// For servers whose protocol has a fallback: how often in succession they answered that.
+    fallback_answers: FxHashMap<ServerKey, u8>,
     silent_hosts: SilentHosts,
     /// Bytes of incomplete replies of all scans.
     held_bytes: usize,
@@ -157,7 +161,7 @@ impl ScanCore {
             connections: Connections::default(),
             round_trips: RoundTrips::default(),
             announce_enough: FxHashMap::default(),
-            answer_fallback: FxHashSet::default(),
+            fallback_answers: FxHashMap::default(),
             silent_hosts: SilentHosts::default(),
             held_bytes: 0,
             next_token: 0,
@@ -282,8 +286,9 @@ impl ScanCore {
         let token = self.next_token;
         self.next_token += 1;
         // Whether the server has begun to answer its own protocol is tried now and then.
-        let is_fallback_first =
-            self.answer_fallback.contains(&request.server) && !token.is_multiple_of(PROTOCOL_RETRY_SCANS);
+        let answers = self.fallback_answers.get(&request.server).copied();
+        let is_retry = answers.is_some_and(|answers| answers.is_multiple_of(PROTOCOL_RETRY_SCANS));
+        let is_fallback_first = self.answers_fallback(request.server) && !is_retry;
         let scan = self.scans.entry(token).or_insert(Scan::new(request, is_fallback_first));
         if scan.targets.is_empty() {
             return self.finish_scan(token, Err(MissReason::UnsupportedScheme));
@@ -292,6 +297,11 @@ impl ScanCore {
         if let Some(addresses) = cached {
             self.on_resolved(token, addresses);
         }
+    }
+
+    /// Whether a server answers only the fallback of its protocol: its own was not lost by chance.
+    fn answers_fallback(&self, server: ServerKey) -> bool {
+        self.fallback_answers.get(&server).is_some_and(|&answers| answers >= FALLBACK_ANSWERS_MIN)
     }
 
     fn on_resolved(&mut self, token: ScanToken, addresses: Addresses) {
@@ -331,6 +341,7 @@ impl ScanCore {
     fn on_settings(&mut self, settings: ScanSettings) {
         self.rate_limits.reload(&settings);
         self.settings = settings;
+        self.give_connections();
         // End the scans of addresses that are now opted out.
         let excluded: Vec<_> = self
             .scans

@@ -40,6 +40,8 @@ pub(super) struct Scan {
     pub(super) is_sent: bool,
     /// Over TCP: the server has accepted a connection.
     pub(super) is_connected: bool,
+    /// Since when the scan waits for a connection.
+    pub(super) waits_since: Option<Duration>,
     /// This target has sent a usable reply.
     pub(super) is_answered: bool,
     pub(super) last_sent: Option<Duration>,
@@ -107,6 +109,7 @@ impl Scan {
             permits: 0,
             is_sent: false,
             is_connected: false,
+            waits_since: None,
             is_answered: false,
             last_sent: None,
             last_packet: Vec::new(),
@@ -135,6 +138,7 @@ impl Scan {
         self.state = State::AwaitingAddress;
         self.is_sent = false;
         self.is_connected = false;
+        self.waits_since = None;
         self.is_answered = false;
         self.last_packet = Vec::new();
         self.sends = 0;
@@ -153,8 +157,7 @@ impl Scan {
         if reason == MissReason::Refused || is_unanswered {
             self.closed_ports.push((transport, self.target().port));
         }
-        let is_closed = |target: &Target| self.closed_ports.contains(&(target.protocol.transport, target.port));
-        (self.target_index + 1..self.targets.len()).find(|&index| !is_closed(&self.targets[index]))
+        self.next_open_target()
     }
 
     /// Records the result of the current target, if there is one.
@@ -168,8 +171,14 @@ impl Scan {
     fn is_followed_by_probe(&self) -> bool {
         let is_quick =
             |target: Target| target.effort == Effort::QuickProbe && target.protocol.transport == Transport::Udp;
-        let next = self.targets.get(self.target_index + 1);
-        is_quick(self.target()) && next.is_some_and(|&next| is_quick(next))
+        let next = self.next_open_target().map(|index| self.targets[index]);
+        is_quick(self.target()) && next.is_some_and(is_quick)
+    }
+
+    /// The next target whose port is not known to be closed.
+    fn next_open_target(&self) -> Option<usize> {
+        let is_closed = |target: &Target| self.closed_ports.contains(&(target.protocol.transport, target.port));
+        (self.target_index + 1..self.targets.len()).find(|&index| !is_closed(&self.targets[index]))
     }
 
     /// Keeps the exchange of the current target, a quick probe that was sent, while the next ones are sent.

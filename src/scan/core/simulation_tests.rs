@@ -486,6 +486,33 @@ fn protocols_are_found_by_late_replies() {
     }
 }
 
+/// A late reply of which only a part arrives.
+#[test]
+fn part_of_a_late_reply_ends_the_scan_in_time() {
+    let mut world = World::new(ScanSettings::default(), 20, |_| Kind::Silent, &PERFECT, 8);
+    let at = address_of(1);
+    let url = ServerUrl::parse(&format!("auto://{at}")).unwrap();
+    world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+    let mut is_answered = false;
+    while !world.core.has_outcomes() {
+        world.send();
+        let asked = world.sent.iter().find(|sent| sent.to == at && sent.bytes == b"\\status\\").map(|sent| sent.at);
+        if !is_answered && asked.is_some_and(|asked| world.now >= asked + MS(300)) {
+            is_answered = true;
+            let (moment, socket) = (world.moment(), world.core.sockets.index_for(at).unwrap());
+            let bytes = b"\\gamename\\ut\\mapname\\m\\player_0\\n\\frags_0\\7\\queryid\\1.1";
+            world.handle(Input::Datagram { socket, from: at, at: moment, bytes });
+        }
+        world.advance();
+        assert!(world.now < MS(20_000), "the scan does not end");
+    }
+    let outcome = world.core.take_outcomes(1).remove(0);
+    let last = outcome.attempts.last().unwrap();
+    assert_eq!((last.scheme, last.port, last.result), ("gamespy1", at.port(), Ok(())));
+    assert_eq!(outcome.result.unwrap().completeness, Completeness::Partial);
+    assert_eq!((world.core.in_flight(), world.core.held_bytes), (0, 0));
+}
+
 #[test]
 fn addresses_of_a_host_name_are_tried_in_order() {
     let (closed, open) = (address_of(9), address_of(13));

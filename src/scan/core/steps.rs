@@ -4,18 +4,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::connections::Opened;
 use super::packets::ScanToken;
 use super::rate_limit::{Admission, LimitScope};
 use super::scan_state::State;
-use super::{Moment, ScanCore};
+use super::{FALLBACK_ANSWERS_MIN, Moment, ScanCore};
 use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
-use crate::model::{Completeness, Snapshot};
+use crate::model::{Completeness, ServerKey, Snapshot};
 use crate::proto::{IgnoreReason, Step, Transport};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::request::ScanMode;
 use crate::scan::settings::COOLDOWN;
-use crate::scan::target::Effort;
+use crate::scan::target::{Effort, Target};
 
 /// What a connection counts for the limits, beside its requests: one packet opens it, one ends it.
 const CONNECTION_PACKETS: u32 = 2;
@@ -83,7 +84,7 @@ impl ScanCore {
         // Most probes are not answered.
         let is_first_of_all = !scan.is_sent && scan.target().effort == Effort::Full;
         let packets = if is_first_of_all { scan.target().protocol.packets_typical } else { 1 };
-        let overhead = if scan.is_over_tcp() && !scan.is_sent { CONNECTION_PACKETS } else { 0 };
+        let overhead = if scan.is_over_tcp() && !self.connections.has(token) { CONNECTION_PACKETS } else { 0 };
         let ip = scan.ip().expect("resolved before it takes permits");
         scan.permits = packets;
         scan.deadline = None;
@@ -102,12 +103,18 @@ impl ScanCore {
         let packet = scan.exchange.as_ref().expect("started before it sends").request();
         if !scan.is_over_tcp() {
             self.packets[scan.socket].push(address, &packet, token);
-        } else if self.connections.open(token, self.settings.tcp_connections_max) {
-            self.connections.write(token, address, packet.clone());
         } else {
-            scan.state = State::AwaitingConnection;
-            scan.deadline = None;
-            return self.counters.connection_waits.increment();
+            match self.connections.open(token, self.settings.tcp_connections_max) {
+                Opened::Now => self.connections.write(token, address, packet.clone()),
+                Opened::Later => {
+                    scan.state = State::AwaitingConnection;
+                    scan.deadline = None;
+                    scan.waits_since = Some(self.now.elapsed);
+                    return self.counters.connection_waits.increment();
+                }
+                // A local fault: the server is scanned again soon.
+                Opened::Never => return self.end_early(token, MissReason::SendFailed),
+            }
         }
         self.counters.packets_sent.increment();
         self.counters.bytes_sent.add(packet.len() as u64);
@@ -147,6 +154,7 @@ impl ScanCore {
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
             return self.finish_scan(token, Ok(snapshot));
         }
+        scan.keep_probe();
         let reason = if scan.received_invalid {
             MissReason::Malformed
         } else if !scan.is_over_tcp() && self.drops[scan.socket] > scan.drops_at_start {
@@ -204,7 +212,7 @@ impl ScanCore {
     /// The connection of a scan has ended. Another scan may have one now.
     pub(super) fn on_connection_ended(&mut self, token: ScanToken, is_refused: bool) {
         if self.connections.record_end(token) {
-            self.give_connection();
+            self.give_connections();
         }
         let Some(scan) = self.scans.get_mut(&token).filter(|scan| scan.is_over_tcp()) else { return };
         // The next request opens another connection.
@@ -214,16 +222,33 @@ impl ScanCore {
         if is_refused {
             return self.end_early(token, MissReason::Refused);
         }
+        if !scan.is_connected {
+            // A host or network that cannot be reached.
+            return self.end_early(token, MissReason::Timeout);
+        }
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
-        let step = exchange.handle_end(self.now.unix_ms);
-        self.follow(token, step, b"");
+        match exchange.handle_end(self.now.unix_ms) {
+            // Also the same request, on a new connection.
+            Step::Send => {
+                scan.sends = 0;
+                self.acquire_permits(token);
+            }
+            step => self.follow(token, step, b""),
+        }
     }
 
-    /// Lets the next scan that waits for a connection send its request.
-    fn give_connection(&mut self) {
-        while let Some(token) = self.connections.next_waiting() {
-            if self.scans.get(&token).is_some_and(|scan| scan.state == State::AwaitingConnection) {
-                return self.send(token);
+    /// Lets the scans that wait for a connection send their requests, as long as there are connections.
+    pub(super) fn give_connections(&mut self) {
+        while let Some(token) = self.connections.next_waiting(self.settings.tcp_connections_max) {
+            let scan = self.scans.get_mut(&token).filter(|scan| scan.state == State::AwaitingConnection);
+            let Some(scan) = scan else { continue };
+            let waited = scan.waits_since.take().map(|since| self.now.elapsed.saturating_sub(since));
+            if waited.is_some_and(|waited| waited < COOLDOWN) {
+                self.send(token);
+            } else {
+                // Its permits are those of another time: many scans of one address may have waited.
+                scan.permits = 0;
+                self.acquire_permits(token);
             }
         }
     }
@@ -270,7 +295,12 @@ impl ScanCore {
             capture.add(at.unix_ms, bytes);
         }
         if !matches!(step, Step::Ignore(_) | Step::Fail(_)) {
-            scan.is_answered = true;
+            if !std::mem::replace(&mut scan.is_answered, true) && scan.target().effort == Effort::QuickProbe {
+                // The rest of the reply may take longer than the next probe would have waited.
+                let deadline = self.now.elapsed + scan.timeout(&self.settings, &self.round_trips);
+                scan.deadline = Some(deadline);
+                self.timers.set(deadline, token);
+            }
             scan.held_bytes += bytes.len();
             self.held_bytes += bytes.len();
             if let Some(ip) = scan.ip() {
@@ -331,9 +361,6 @@ impl ScanCore {
         };
         scan.record_attempt(Err(reason));
         scan.deadline = None;
-        if reason == MissReason::Timeout {
-            scan.keep_probe();
-        }
         // Replies to quick probes may still come from their addresses.
         let is_released = scan.probes.is_empty();
         self.close_connection(token);
@@ -357,12 +384,6 @@ impl ScanCore {
         if let Some(enough) = scan.exchange.as_ref().and_then(|exchange| exchange.announced_enough()) {
             *self.announce_enough.entry(scan.request.server).or_insert(true) &= enough;
         }
-        if result.is_ok() && scan.request.mode == ScanMode::Normal {
-            match scan.target().is_fallback() {
-                true => self.answer_fallback.insert(scan.request.server),
-                false => self.answer_fallback.remove(&scan.request.server),
-            };
-        }
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
         let exchange = scan.exchange.as_ref().filter(|_| result.is_ok());
@@ -370,6 +391,9 @@ impl ScanCore {
         let details = details.map(|(level, exchange)| Box::new(exchange.details(last_datagram, level)));
         let mut result = result;
         if let Ok(snapshot) = &mut result {
+            if scan.request.mode == ScanMode::Normal && self.is_chance_answer(scan.request.server, scan.target()) {
+                withhold_list(snapshot);
+            }
             snapshot.drop_impossible_values();
         }
         if let Ok(snapshot) = &mut result
@@ -397,10 +421,23 @@ impl ScanCore {
         });
     }
 
+    /// Records which protocol a server has answered. Returns whether its own was probably lost by chance.
+    fn is_chance_answer(&mut self, server: ServerKey, target: Target) -> bool {
+        if target.is_fallback() {
+            let answers = self.fallback_answers.entry(server).or_insert(FALLBACK_ANSWERS_MIN);
+            *answers = if *answers == u8::MAX { FALLBACK_ANSWERS_MIN } else { *answers + 1 };
+            return !self.answers_fallback(server);
+        }
+        if target.protocol.fallback.is_some() {
+            self.fallback_answers.insert(server, 0);
+        }
+        false
+    }
+
     /// Closes the connection of a scan, if it has one, which then another scan may have.
     fn close_connection(&mut self, token: ScanToken) {
         if self.connections.close(token) {
-            self.give_connection();
+            self.give_connections();
         }
     }
 
@@ -418,8 +455,8 @@ impl ScanCore {
     }
 }
 
-/// Makes a snapshot with too weak authentication partial, so that its players are not ranked, also
-/// by a replay. The player count remains.
+/// Makes a snapshot partial, because its authentication is too weak, or because it is that of a fallback, so that its
+/// players are not ranked, also by a replay. The player count remains.
 fn withhold_list(snapshot: &mut Snapshot) {
     if snapshot.completeness == Completeness::Full {
         if snapshot.count.is_none() {
