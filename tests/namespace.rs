@@ -87,7 +87,16 @@ fn assert_within(what: &str, servers: &[(Ipv4Addr, u16)], (per_second, burst): (
         assert!(daemon.try_wait().expect("a process").is_none(), "the daemon has ended");
         std::thread::sleep(Duration::from_millis(100));
     }
-    std::thread::sleep(RUN);
+    let began = Instant::now();
+    while began.elapsed() < RUN {
+        // It ends when all are scanned, so the last one is left to itself.
+        let mut rescan = clqd(&["rescan", "--all-unknown"]).stderr(Stdio::null()).spawn().expect("clqd starts");
+        while began.elapsed() < RUN && rescan.try_wait().expect("a process").is_none() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = rescan.kill();
+        let _ = rescan.wait();
+    }
     assert!(daemon.try_wait().expect("a process").is_none(), "the daemon has ended");
     daemon.kill().expect("the daemon is stopped");
     let _ = daemon.wait();
@@ -95,18 +104,19 @@ fn assert_within(what: &str, servers: &[(Ipv4Addr, u16)], (per_second, burst): (
     threads.into_iter().for_each(|thread| thread.join().expect("a server"));
     let mut arrivals = arrivals.lock().expect("the times").clone();
     arrivals.sort_unstable();
+    let mut is_reached = false;
     for window_s in WINDOWS_S {
         let window = Duration::from_secs(window_s);
         let in_window = |from: &Instant| arrivals.iter().filter(|at| (*from..*from + window).contains(at)).count();
         let most = arrivals.iter().map(in_window).max().unwrap_or(0);
         let limit = burst + per_second * window_s as f64;
         println!("{what}: at most {most} packets in {window_s} s; the limit is {limit}");
+        is_reached |= most as f64 > 0.9 * limit;
         // One more may be on its way when the window begins.
         assert!(most as f64 <= limit + 1.0, "{what}: {most} packets in {window_s} s, more than {limit}");
     }
     // The servers were really asked as fast as the limit permits.
-    let least = per_second * RUN.as_secs_f64() / 2.0;
-    assert!(arrivals.len() as f64 > least, "{what}: {} packets in {RUN:?}, not {least}", arrivals.len());
+    assert!(is_reached, "{what}: {} packets in {RUN:?}", arrivals.len());
 }
 
 fn challenge_for_ever(socket: &UdpSocket, stopping: &AtomicBool, arrivals: &Mutex<Vec<Instant>>) {

@@ -79,7 +79,7 @@ impl Connections {
 
     /// The scan whose turn it is to get a connection, if there are fewer than `most`.
     pub(super) fn next_waiting(&mut self, most: u32) -> Option<ScanToken> {
-        self.waiting.pop_front_if(|_| self.open.len() < most as usize)
+        if self.open.len() < most as usize { self.waiting.pop_front() } else { None }
     }
 
     pub(super) fn has_commands(&self) -> bool {
