@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use clqd::model::NO_MAP;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use sandbox::{Sandbox, wait_for};
@@ -89,7 +90,8 @@ const GAMES: &[Game] = &[
         detected: "cube2",
         query_port: 1,
         slots: Some(9),
-        map: Some(""),
+        map: Some("(none)"),
+        qstat: Some("-cubes"),
         ..GAME
     },
     Game {
@@ -218,11 +220,16 @@ fn replies_of_real_servers_are_decoded_and_their_protocols_found() {
         assert_eq!((&found["hostname"], &found["game"]), (&row["hostname"], &row["game"]));
 
         if let Some(option) = game.qstat {
-            let args = ["-P", "-raw", "\t", option, &format!("127.0.0.1:{port}")];
+            let args = ["-P", "-raw", "\t", option, &format!("127.0.0.1:{game_port}")];
             let done = Command::new("quakestat").args(args).output().expect("quakestat");
             let text = String::from_utf8_lossy(&done.stdout).into_owned();
             let columns: Vec<&str> = text.lines().next().unwrap_or_default().split('\t').collect();
-            assert_eq!(columns.get(2..6), Some(&[HOSTNAME, map, "8", "0"][..]), "{text}");
+            let map = if map == NO_MAP { "" } else { map };
+            assert_eq!(
+                columns.get(2..6),
+                Some(&[HOSTNAME, map, &game.slots.unwrap_or(0).to_string(), "0"][..]),
+                "{text}"
+            );
         }
         drop(server);
     }
