@@ -10,6 +10,7 @@ mod clock;
 mod closed_pipes;
 mod commands;
 mod config;
+mod connections;
 mod control_socket;
 mod corrections;
 mod crash;
