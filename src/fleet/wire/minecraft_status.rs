@@ -20,8 +20,9 @@ pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, ou
         return None;
     }
     let snapshot = server.snapshot;
-    let sample: Vec<_> =
-        snapshot.players.iter().take(SAMPLE_MAX).map(|player| json!({ "name": player.name })).collect();
+    let id = |number: usize| format!("00000000-0000-4000-8000-{number:012x}");
+    let sample = snapshot.players.iter().take(SAMPLE_MAX).enumerate();
+    let sample: Vec<_> = sample.map(|(number, player)| json!({ "name": player.name, "id": id(number) })).collect();
     let status = json!({
         "version": { "name": "1.20.4", "protocol": 765 },
         "players": { "max": snapshot.slots, "online": server.announced(), "sample": sample },
@@ -56,9 +57,10 @@ mod tests {
         let server = snapshot(vec![player("Steve", 0, 0, 0)]);
         let query = b"\x0e\x00\x2f\x0810.0.0.1\x63\xdd\x01\x01\x00";
         let text = "{\"description\":{\"extra\":[{\"text\":\"Büro\"}],\"text\":\"\"},\
-            \"players\":{\"max\":16,\"online\":1,\"sample\":[{\"name\":\"Steve\"}]},\
+            \"players\":{\"max\":16,\"online\":1,\"sample\":[\
+            {\"id\":\"00000000-0000-4000-8000-000000000000\",\"name\":\"Steve\"}]},\
             \"version\":{\"name\":\"1.20.4\",\"protocol\":765}}";
-        let want = [b"\xA0\x01\x00\x9D\x01", text.as_bytes()].concat();
+        let want = [b"\xCC\x01\x00\xC9\x01", text.as_bytes()].concat();
         assert_eq!(reply_to(Protocol::MinecraftStatus, &server, query), (Answer::Players, vec![want]));
         // A client that wants to play.
         assert!(refuses(Protocol::MinecraftStatus, &server, b"\x0e\x00\x2f\x0810.0.0.1\x63\xdd\x02\x01\x00"));
