@@ -136,15 +136,16 @@ struct Decoded {
 fn decode_with(protocol: &Protocol, nonce: Nonce, address: SocketAddr, pieces: &[(i64, Vec<u8>)]) -> Decoded {
     let mut exchange = protocol.start(nonce, address);
     for (t_ms, bytes) in pieces {
-        if let Step::Done(done) = exchange.handle_datagram(*t_ms, bytes) {
+        // Over TCP nothing stands for the end of a connection.
+        let step = match protocol.transport == Transport::Tcp && bytes.is_empty() {
+            true => exchange.handle_end(*t_ms),
+            false => exchange.handle_datagram(*t_ms, bytes),
+        };
+        if let Step::Done(done) = step {
             return Decoded { exchange, snapshot: Some(*done), last: bytes.clone() };
         }
     }
-    let end = pieces.last().filter(|_| protocol.transport == Transport::Tcp);
-    let snapshot = match end.map(|(t_ms, _)| exchange.handle_end(*t_ms)) {
-        Some(Step::Done(done)) => Some(*done),
-        _ => exchange.partial_snapshot(),
-    };
+    let snapshot = exchange.partial_snapshot();
     Decoded { exchange, snapshot, last: Vec::new() }
 }
 
@@ -158,10 +159,14 @@ mod tests {
         let status = "{\"players\":{\"max\":8,\"online\":1,\"sample\":[{\"name\":\"n\"}]}}";
         let status = [&[status.len() as u8 + 2, 0, status.len() as u8], status.as_bytes()].concat();
         let head = "HTTP/1.0 200 OK\r\n\r\n";
-        let counts = format!("{head}{{\"clients\":0}}").into_bytes();
+        // A server that ends the connection after each response.
+        let [counts, list] = ["{\"clients\":1}", "[{\"name\":\"n\"}]"].map(|body| format!("{head}{body}").into_bytes());
+        let pieces = |bytes: &[u8]| bytes.chunks(9).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let ends = vec![Vec::new()];
+        let responses = [pieces(&counts), ends.clone(), pieces(&list), ends].concat();
         let mut file = Vec::new();
-        for (scheme, pieces) in [("minecraft", status.chunks(9)), ("fivem", counts.chunks(9))] {
-            let datagrams = (1..).zip(pieces).map(|(t_ms, piece)| (t_ms, piece.to_vec())).collect();
+        for (scheme, pieces) in [("minecraft", pieces(&status)), ("fivem", responses)] {
+            let datagrams = (1..).zip(pieces).collect();
             let address = "10.0.0.1:25565".parse().unwrap();
             let url = ServerUrl::parse(&format!("{scheme}://10.0.0.1:25565")).unwrap();
             write(&mut file, &url, &Capture { scheme, address, nonce: Nonce(1), datagrams }).unwrap();
@@ -173,7 +178,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(seen, [(Completeness::Full, 1), (Completeness::Full, 0)]);
+        assert_eq!(seen, [(Completeness::Full, 1), (Completeness::Full, 1)]);
     }
 
     #[test]

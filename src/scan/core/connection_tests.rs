@@ -278,7 +278,10 @@ fn server_without_a_query_answers_its_status_and_is_not_queried_each_time() {
 fn scans_beyond_those_that_may_wait_end_as_our_fault() {
     let mut world = World::new(2);
     // All are silent: two have a connection, and sixteen wait.
-    (0..20).for_each(|n| world.request(n, "fivem", 4 + 9 * n as usize));
+    (0..19).for_each(|n| world.request(n, "fivem", 4 + 9 * n as usize));
+    // Its query is not tried instead, whose silence would count against it.
+    world.core.fallback_answers.insert(ServerKey(901), FALLBACK_ANSWERS_MIN + 1);
+    world.request(19, "minecraft", 900);
     let (ours, theirs): (Vec<_>, Vec<_>) = world
         .outcomes(20)
         .into_iter()

@@ -195,7 +195,7 @@ impl ScanCore {
             Input::NotSent { token, address } => {
                 self.counters.send_errors.increment();
                 if self.scans.get(&token).is_some_and(|scan| scan.address() == Some(address)) {
-                    self.fail_target(token, MissReason::SendFailed);
+                    self.end_early(token, MissReason::SendFailed);
                 }
             }
             Input::Settings(settings) => self.on_settings(*settings),
@@ -260,6 +260,7 @@ impl ScanCore {
                 self.send(token);
             }
         }
+        self.give_connections();
         while let Some((at, token)) = self.timers.pop_due(now) {
             let Some(scan) = self.scans.get_mut(&token).filter(|scan| scan.deadline == Some(at)) else {
                 continue;

@@ -175,6 +175,14 @@ impl Scan {
         is_quick(self.target()) && next.is_some_and(is_quick)
     }
 
+    /// When a quick probe ends that turned out to be the last one, because other ports are closed.
+    pub(super) fn last_probe_deadline(&self, now: Duration) -> Option<Duration> {
+        let is_last_probe =
+            self.target().effort == Effort::QuickProbe && !self.is_answered && !self.is_followed_by_probe();
+        let until = self.last_sent.filter(|_| is_last_probe)? + COOLDOWN;
+        (until > now).then_some(until)
+    }
+
     /// The next target whose port is not known to be closed.
     fn next_open_target(&self) -> Option<usize> {
         let is_closed = |target: &Target| self.closed_ports.contains(&(target.protocol.transport, target.port));
@@ -183,6 +191,10 @@ impl Scan {
 
     /// Keeps the exchange of the current target, a quick probe that was sent, while the next ones are sent.
     pub(super) fn keep_probe(&mut self) {
+        // It had its full timeout. Kept again and again, it would let a server hold the scan.
+        if self.is_answered {
+            return;
+        }
         let (Some(address), Some(last_sent)) = (self.address(), self.last_sent) else { return };
         if self.is_followed_by_probe()
             && let Some(exchange) = self.exchange.take()

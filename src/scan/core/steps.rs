@@ -112,8 +112,11 @@ impl ScanCore {
                     scan.waits_since = Some(self.now.elapsed);
                     return self.counters.connection_waits.increment();
                 }
-                // A local fault: the server is scanned again soon.
-                Opened::Never => return self.end_early(token, MissReason::SendFailed),
+                // A local fault: the server is scanned again soon. No other target is tried, whose silence would count.
+                Opened::Never => {
+                    let partial = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot());
+                    return self.finish_scan(token, partial.ok_or(MissReason::SendFailed));
+                }
             }
         }
         self.counters.packets_sent.increment();
@@ -150,6 +153,10 @@ impl ScanCore {
                 return;
             }
             return self.acquire_permits(token);
+        }
+        if let Some(until) = scan.last_probe_deadline(self.now.elapsed) {
+            scan.deadline = Some(until);
+            return self.timers.set(until, token);
         }
         if let Some(snapshot) = scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
             return self.finish_scan(token, Ok(snapshot));
@@ -226,11 +233,14 @@ impl ScanCore {
             // A host or network that cannot be reached.
             return self.end_early(token, MissReason::Timeout);
         }
+        if let Some(capture) = &mut scan.capture {
+            capture.add(self.now.unix_ms, b"");
+        }
         let exchange = scan.exchange.as_mut().expect("the exchange has started");
         match exchange.handle_end(self.now.unix_ms) {
-            // Also the same request, on a new connection.
+            // Also the same request, on a new connection, which counts for the limits.
             Step::Send => {
-                scan.sends = 0;
+                (scan.sends, scan.permits) = (0, 0);
                 self.acquire_permits(token);
             }
             step => self.follow(token, step, b""),
@@ -249,6 +259,11 @@ impl ScanCore {
                 // Its permits are those of another time: many scans of one address may have waited.
                 scan.permits = 0;
                 self.acquire_permits(token);
+                let is_throttled = self.scans.get(&token).is_some_and(|scan| scan.state == State::Throttled);
+                if is_throttled {
+                    // The next ones have their turn a little later: permits of scans without a connection are lost.
+                    return;
+                }
             }
         }
     }
@@ -345,7 +360,7 @@ impl ScanCore {
     }
 
     /// Ends a scan with the partial snapshot that it has, or else its target.
-    fn end_early(&mut self, token: ScanToken, reason: MissReason) {
+    pub(super) fn end_early(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         match scan.exchange.as_mut().and_then(|exchange| exchange.partial_snapshot()) {
             Some(snapshot) => self.finish_scan(token, Ok(snapshot)),
@@ -394,13 +409,15 @@ impl ScanCore {
             if scan.request.mode == ScanMode::Normal && self.is_chance_answer(scan.request.server, scan.target()) {
                 withhold_list(snapshot);
             }
-            snapshot.drop_impossible_values();
         }
         if let Ok(snapshot) = &mut result
             && authentication.is_some_and(|grade| grade < self.settings.authentication_min)
         {
             self.counters.unauthenticated.increment();
             withhold_list(snapshot);
+        }
+        if let Ok(snapshot) = &mut result {
+            snapshot.drop_impossible_values();
         }
         match &result {
             Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counters.snapshots.increment(),
