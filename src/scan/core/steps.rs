@@ -405,10 +405,11 @@ impl ScanCore {
         let details = self.settings.details.zip(exchange);
         let details = details.map(|(level, exchange)| Box::new(exchange.details(last_datagram, level)));
         let mut result = result;
-        if let Ok(snapshot) = &mut result {
-            if scan.request.mode == ScanMode::Normal && self.is_chance_answer(scan.request.server, scan.target()) {
-                withhold_list(snapshot);
-            }
+        if let Ok(snapshot) = &mut result
+            && scan.request.mode == ScanMode::Normal
+            && self.is_chance_answer(scan.request.server, scan.target())
+        {
+            withhold_list(snapshot);
         }
         if let Ok(snapshot) = &mut result
             && authentication.is_some_and(|grade| grade < self.settings.authentication_min)
