@@ -35,7 +35,7 @@ pub fn is_json_list(start: &[u8]) -> bool {
 pub fn parse_web_list(bytes: &[u8]) -> Result<WebList, WebListError> {
     match () {
         () if bytes.is_empty() => Err(WebListError::Empty),
-        // First: the length of its first frame may be the number of any other character.
+        // This must be first: a frame begins with its length, whose first byte may be any character, such as `{`.
         () if fivem_stream::is_fivem(bytes) => Ok(fivem_stream::parse(bytes)?),
         () if json_list::is_json(bytes) => Ok(json_list::parse(bytes)?),
         () if bzflag_list::is_bzflag(bytes) => Ok(bzflag_list::parse(bytes)?),

@@ -131,7 +131,7 @@ fn information(datagram: &[u8]) -> Result<Information, IgnoreReason> {
     Ok(information)
 }
 
-/// The entries of a list. Computer players are not listed, and players who only watch are not marked.
+/// The entries of a list. Bots are not listed, and spectators are not marked as such.
 fn players(list: &[u8]) -> Vec<Player> {
     let lines = list.split_inclusive(|&byte| byte == b'\n');
     let names = lines.filter_map(|line| line.strip_suffix(b"\n")).take(PLAYERS_MAX);

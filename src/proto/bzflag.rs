@@ -278,7 +278,7 @@ fn style(number: u16) -> String {
     STYLES.get(usize::from(number)).map_or_else(|| number.to_string(), |&name| name.to_owned())
 }
 
-/// Empty for observers, who are in none.
+/// Empty for observers: they have no team.
 fn team_name(number: u16) -> String {
     match TEAMS.get(usize::from(number)) {
         _ if number == OBSERVER => String::new(),

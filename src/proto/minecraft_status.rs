@@ -110,8 +110,8 @@ fn snapshot(t_ms: i64, status: &Value) -> Snapshot {
     let count = |key: &str| players[key].as_u64().and_then(|count| u32::try_from(count).ok());
     let online = count("online");
     let listed = sample(&players["sample"]);
-    // A server lists twelve players at most, chosen at random, and leaves out those who do not want to be listed.
-    // Some write advertisements instead.
+    // A server lists at most twelve players, chosen at random. Players can choose not to be listed, and some servers
+    // write advertisements instead of names.
     let is_full = online.is_some_and(|online| listed.as_ref().map_or(0, Vec::len) == online as usize);
     let mut hostname = String::new();
     add_text(&status["description"], &mut hostname);

@@ -24,6 +24,8 @@ pub struct Protocol {
     pub default_ports: &'static [u16],
     /// Tried on the same port if a server does not answer. It has the same scheme, so a server has one URL.
     pub fallback: Option<&'static Protocol>,
+    /// It is the fallback of another protocol, and not in [`PROTOCOLS`].
+    pub is_fallback: bool,
     /// Packets sent to a server that replies to each at once; over TCP: requests.
     pub packets_typical: u32,
     /// Most different packets of a scan, whatever the server replies. Each may be sent again as often as
@@ -45,12 +47,25 @@ impl Protocol {
         packets_max: u32,
         start: Start,
     ) -> Protocol {
-        let (transport, fallback) = (Transport::Udp, None);
-        Protocol { scheme, wire_format, transport, default_ports, fallback, packets_typical, packets_max, start }
+        Protocol {
+            scheme,
+            wire_format,
+            transport: Transport::Udp,
+            default_ports,
+            fallback: None,
+            is_fallback: false,
+            packets_typical,
+            packets_max,
+            start,
+        }
     }
 
     const fn over_tcp(self) -> Protocol {
         Protocol { transport: Transport::Tcp, ..self }
+    }
+
+    const fn as_fallback(self) -> Protocol {
+        Protocol { is_fallback: true, ..self }
     }
 
     const fn with_fallback(self, fallback: &'static Protocol) -> Protocol {
@@ -104,7 +119,7 @@ pub enum WireFormat {
 /// The status of a Minecraft server, which most servers send; the query, which has the whole list, is off by default.
 #[rustfmt::skip]
 static MINECRAFT_STATUS: Protocol =
-    Protocol::new("minecraft", WireFormat::MinecraftStatus, &[25565], 1, 1, |_, address| Box::new(minecraft_status::StatusQuery::new(address))).over_tcp();
+    Protocol::new("minecraft", WireFormat::MinecraftStatus, &[25565], 1, 1, |_, address| Box::new(minecraft_status::StatusQuery::new(address))).over_tcp().as_fallback();
 
 /// Every protocol that can be scanned, the most common first: exception mode tries them in this
 /// order.

@@ -19,11 +19,6 @@ impl Target {
         let is_common = PROTOCOLS.iter().take(COMMON_PROTOCOLS).any(is_same);
         is_common && self.protocol.transport == Transport::Udp
     }
-
-    /// Whether another protocol of the same scheme is tried first.
-    pub fn is_fallback(&self) -> bool {
-        proto::protocol_of(self.protocol.scheme).is_some_and(|own| own.wire_format != self.protocol.wire_format)
-    }
 }
 
 /// How long a target is tried.

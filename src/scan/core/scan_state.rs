@@ -91,7 +91,7 @@ impl Scan {
         let mut targets = target::targets(&request.url, request.mode);
         if let [first, second, ..] = &mut targets[..]
             && is_fallback_first
-            && second.is_fallback()
+            && second.protocol.is_fallback
         {
             std::mem::swap(first, second);
         }
@@ -189,7 +189,8 @@ impl Scan {
         (self.target_index + 1..self.targets.len()).find(|&index| !is_closed(&self.targets[index]))
     }
 
-    /// Keeps the exchange of the current target, a quick probe that was sent, while the next ones are sent.
+    /// If the current target is a quick probe, keeps its exchange, so that a late reply is accepted while the next
+    /// probes are sent.
     pub(super) fn keep_probe(&mut self) {
         // It had its full timeout. Kept again and again, it would let a server hold the scan.
         if self.is_answered {

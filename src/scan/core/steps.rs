@@ -261,7 +261,8 @@ impl ScanCore {
                 self.acquire_permits(token);
                 let is_throttled = self.scans.get(&token).is_some_and(|scan| scan.state == State::Throttled);
                 if is_throttled {
-                    // The next ones have their turn a little later: permits of scans without a connection are lost.
+                    // Stop here until the next input. If all waiting scans took permits now, most would find no
+                    // connection when these are granted, and would have to take permits again.
                     return;
                 }
             }
@@ -441,7 +442,7 @@ impl ScanCore {
 
     /// Records which protocol a server has answered. Returns whether its own was probably lost by chance.
     fn is_chance_answer(&mut self, server: ServerKey, target: Target) -> bool {
-        if target.is_fallback() {
+        if target.protocol.is_fallback {
             let answers = self.fallback_answers.entry(server).or_insert(FALLBACK_ANSWERS_MIN);
             *answers = if *answers == u8::MAX { FALLBACK_ANSWERS_MIN } else { *answers + 1 };
             return !self.answers_fallback(server);
