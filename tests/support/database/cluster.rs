@@ -211,6 +211,7 @@ impl Cluster {
         let installer = find("mariadb-install-db").expect("apt-get install mariadb-server");
         let mut install = Command::new(installer);
         install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+        install.arg("--innodb-log-file-size=16M");
         install.arg(format!("--datadir={}", self.nodes[0].dir.join("data").display()));
         install.args(unprivileged_user().map(|user| format!("--user={user}")));
         let output = install.env("TMPDIR", self.dir.path()).output().unwrap();

@@ -188,7 +188,12 @@ impl Server {
         let installer = find("mariadb-install-db").expect("mariadb-install-db is installed with mariadbd");
         let dir = tempfile::Builder::new().prefix("clqd-test-db-").tempdir().unwrap();
         let mut install = Command::new(installer);
-        install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+        install.args([
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--innodb-log-file-size=16M",
+        ]);
         install.arg(format!("--datadir={}", dir.path().join("data").display()));
         if let Some(user) = unprivileged_user() {
             // mariadbd refuses to run as root.
