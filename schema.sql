@@ -241,11 +241,16 @@ CREATE TABLE IF NOT EXISTS player_week (
   measured_ms     BIGINT UNSIGNED NOT NULL COMMENT 'Measured time, ms',
   starts          INT UNSIGNED    NOT NULL COMMENT 'Times that the player entered',
   time_ms         BIGINT UNSIGNED NOT NULL COMMENT 'Time: measured time and 60 s for each start, ms',
-  time_est_ms     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Estimated further time, ms; never ranked',
+  time_est_ms     BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Estimated time, ms; never ranked',
   points          BIGINT          NOT NULL COMMENT 'Points collected',
-  points_est      DOUBLE          NOT NULL DEFAULT 0 COMMENT 'Estimated further points; never ranked',
+  points_est      DOUBLE          NOT NULL DEFAULT 0 COMMENT 'Estimated points; never ranked',
   elo             DOUBLE          NOT NULL COMMENT 'ELO rating; shown rounded half up',
   elo_rounds      INT UNSIGNED    NOT NULL COMMENT 'Rounds that the rating comes from',
+  elo_rounds_sure INT UNSIGNED    NOT NULL DEFAULT 0 COMMENT 'Those of them whose winner is sure: the last list shows the end of the round',
+  time_est_variance INT UNSIGNED  NOT NULL DEFAULT 0 COMMENT 'Variance of time_est_ms, s2: the view has the interval',
+  time_connected_ms BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'As time_est_ms, with connected times where the protocol has them, ms; never ranked',
+  time_connected_variance INT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Variance of time_connected_ms, s2',
+  points_est_variance BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'Variance of points_est, thousandths of a point squared',
   clq1            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ1: sum of the ten best segments of 720 s, thousandths of a point',
   clq2            BIGINT UNSIGNED NOT NULL COMMENT 'CLQ2: sum of the ten best games',
   clq1_order      VARBINARY(26)   NULL COMMENT 'Orders the board by clq1, best first: the position in 4 bytes, or a sort key while the week runs; NULL: not ranked',
@@ -335,9 +340,9 @@ CREATE TABLE IF NOT EXISTS player_total (
   week         INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   servers      INT             NOT NULL COMMENT 'Servers on which the player has a row',
   time_ms      BIGINT UNSIGNED NOT NULL COMMENT 'Time on all servers, ms',
-  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
+  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated time, ms; never ranked',
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
-  points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  points_est   DOUBLE          NOT NULL COMMENT 'Estimated points, to thousandths; never ranked',
   elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)
@@ -474,8 +479,13 @@ SELECT pw.week, w.label AS week_label, sw.closed, pw.server, s.url, s.hostname, 
   w.start_ms + pw.elo_reached_after_ms AS elo_reached_ms, w.start_ms + pw.points_reached_after_ms AS points_reached_ms,
   w.start_ms + pw.time_reached_after_ms AS time_reached_ms,
   pw.clq1, pw.clq1 / 7200000e0 AS clq1_points_per_second, pw.clq2,
-  pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_rounded, pw.elo_rounds,
-  pw.points, pw.points_est, pw.time_ms, pw.time_est_ms, pw.measured_ms, pw.starts
+  pw.elo, FLOOR(pw.elo + 0.5e0) AS elo_rounded, pw.elo_rounds, pw.elo_rounds_sure,
+  pw.points, pw.points_est,
+  -- In four cases of five the true value is closer to the estimate than its error.
+  1.281552e0 * SQRT(pw.points_est_variance / 1e3) AS points_est_error,
+  pw.time_ms, pw.time_est_ms, ROUND(1281.552e0 * SQRT(pw.time_est_variance)) AS time_est_error_ms,
+  pw.time_connected_ms, ROUND(1281.552e0 * SQRT(pw.time_connected_variance)) AS time_connected_error_ms,
+  pw.measured_ms, pw.starts
 FROM player_week pw
 JOIN server s ON s.server = pw.server
 -- Every row has these. A left join is left out of the plan if a query uses none of its columns.
@@ -879,5 +889,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 8, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 9, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

@@ -26,7 +26,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, BoardStep, OrderBytes, PlayerKeyRange, PlayerWeekArchive, WeekArchive, step_spacing,
 };
 use clqd::model::calendar::{Calendar, week_label};
-use clqd::model::row::TopTen;
+use clqd::model::row::{TopTen, Uncertainty};
 use clqd::model::{ArchiveJob, GameKey, PlayerKey, Ranking, ServerKey, WeekKey};
 use database::{Database, Server};
 use mysql_async::prelude::Queryable;
@@ -231,6 +231,13 @@ fn week(server: u32, round: u32, players: std::ops::Range<u32>) -> WeekArchive {
         points_est: score(player) as f64 * 1.1,
         elo: 1_000.0 + score(player) as f64 / 7.0,
         elo_rounds: round + 1,
+        elo_rounds_sure: round,
+        uncertainty: Uncertainty {
+            time_est_s2: score(player) as u32 * 1_200,
+            connected_difference_ms: -(score(player) as i64),
+            time_connected_s2: score(player) as u32 * 900,
+            points_est_thousandths: score(player) * 9_000,
+        },
         clq1: score(player) * 720,
         clq2: score(player),
         places: [(); 5]
@@ -271,6 +278,7 @@ async fn load_data(
     servers_per_transaction: u32,
 ) -> anyhow::Result<Duration> {
     let columns = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
+                   elo_rounds_sure, time_est_variance, time_connected_ms, time_connected_variance, points_est_variance, \
                    clq1, clq2, clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, \
                    clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, \
                    clq1_segments, clq2_games";

@@ -10,6 +10,7 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::server::Class;
+use crate::model::view::export::EstimatesView;
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
     PublicServer, PublicServerDetail, SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Top,
@@ -466,13 +467,13 @@ impl Engine {
             measured_ms: row.measured_ms,
             starts: row.starts,
             time_ms: row.time_ms(),
-            time_est_ms: row.time_est_ms,
+            estimates: EstimatesView::of(row),
             points: row.points,
-            points_est: row.points_est(),
             clq1: row.clq1(),
             clq2: row.clq2(),
             elo: row.elo,
             elo_rounds: row.elo_rounds,
+            elo_rounds_sure: row.elo_rounds_sure,
             positions: ranked.collect::<BTreeMap<_, _>>(),
         }
     }

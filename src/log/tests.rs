@@ -168,7 +168,8 @@ fn any_rebuild_step() -> impl Strategy<Value = RebuildStep> {
         RebuildStep::Server(Box::new(RebuiltServer { window, server: url(server), rows, removed, maps }))
     });
     let rating = (any::<i32>(), any::<u32>(), any::<i64>());
-    let rating = rating.prop_map(|(elo, rounds, at_ms)| Rating { elo: f64::from(elo) / 7.0, rounds, at_ms });
+    let rating =
+        rating.prop_map(|(elo, rounds, at_ms)| Rating { elo: f64::from(elo) / 7.0, rounds, sure: rounds / 3, at_ms });
     let servers = prop::collection::vec((0..3_u16).prop_map(url), 0..3);
     let ratings = (prop::option::of(rating.clone()), prop::collection::vec(("[xy]", rating), 0..3));
     let player = ("[ab]", "\\PC{0,30}", servers, ratings).prop_map(|(game, name, servers, ratings)| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use arrayvec::{ArrayString, ArrayVec};
 
-use super::row::{Ranking, TopTen};
+use super::row::{Ranking, TopTen, Uncertainty};
 use super::server::SeriesRecord;
 use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
 use crate::model::calendar;
@@ -367,6 +367,9 @@ pub struct PlayerWeekArchive {
     pub points_est: f64,
     pub elo: f64,
     pub elo_rounds: u32,
+    /// Those of them whose last list shows the end of the round.
+    pub elo_rounds_sure: u32,
+    pub uncertainty: Uncertainty,
     /// Thousandths of a point.
     pub clq1: u64,
     pub clq2: u64,
@@ -374,6 +377,13 @@ pub struct PlayerWeekArchive {
     pub places: [Option<BoardPlace>; 5],
     /// The ten best segments and games, of which `clq1` and `clq2` are the sums; `None`: not read.
     pub ten_best: Option<Box<[TopTen; 2]>>,
+}
+
+impl PlayerWeekArchive {
+    /// As [`PlayerRow::time_connected_ms`](crate::model::row::PlayerRow::time_connected_ms).
+    pub fn time_connected_ms(&self) -> u64 {
+        self.time_est_ms.saturating_add_signed(self.uncertainty.connected_difference_ms)
+    }
 }
 
 /// The checksum of rows in a closed week: the XOR of the CRC-32 of each row. Anybody can compute it from the rows in
@@ -386,22 +396,35 @@ impl WeekChecksum {
     pub fn add(&mut self, week: WeekKey, server: ServerKey, row: &PlayerWeekArchive, positions: [Option<u32>; 5]) {
         let mut text = ArrayString::<TEXT_BYTES_MAX>::new();
         let PlayerWeekArchive {
-            player, measured_ms, starts, time_ms, time_est_ms, points, elo_rounds, clq1, clq2, ..
+            player,
+            measured_ms,
+            starts,
+            time_ms,
+            time_est_ms,
+            points,
+            elo_rounds,
+            elo_rounds_sure,
+            clq1,
+            clq2,
+            ..
         } = row;
+        let Uncertainty { time_est_s2, time_connected_s2, points_est_thousandths, .. } = row.uncertainty;
+        let time_connected_ms = row.time_connected_ms();
         let [points_est, elo] = [row.points_est, row.elo].map(thousandths);
         let [a, b, c, d, e] = positions.map(|position| position.unwrap_or(0));
-        // The text cannot be too long: 17 numbers of at most 20 characters.
+        // The text cannot be too long: 23 numbers of at most 20 characters.
         _ = write!(
             text,
             "{week},{server},{player},{measured_ms},{starts},{time_ms},{time_est_ms},{points},{points_est},{elo},\
-             {elo_rounds},{clq1},{clq2},{a},{b},{c},{d},{e}"
+             {elo_rounds},{elo_rounds_sure},{time_est_s2},{time_connected_ms},{time_connected_s2},{points_est_thousandths},\
+             {clq1},{clq2},{a},{b},{c},{d},{e}"
         );
         self.0 ^= crc32fast::hash(text.as_bytes());
     }
 }
 
 /// Most bytes of the text of a row.
-const TEXT_BYTES_MAX: usize = 18 * 21;
+const TEXT_BYTES_MAX: usize = 23 * 21;
 
 /// In whole thousandths, as `FLOOR(x * 1000 + 0.5)` is in SQL. Saturates.
 fn thousandths(value: f64) -> i64 {

@@ -2,8 +2,8 @@
 
 use super::row::PlayerRow;
 
-/// More than any row needs: nine numbers, a flag, a rating and twice ten pairs of numbers.
-const BYTES_MAX: usize = 512;
+/// More than any row needs: fourteen numbers, a flag, a rating and twice ten pairs of numbers.
+const BYTES_MAX: usize = 560;
 
 /// A [`PlayerRow`] packed to a quarter of its size (100 of 400 bytes). Most of the millions of
 /// pending rows do not change again, and unpacking one costs less than a cache miss.
@@ -35,13 +35,19 @@ impl PackedRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::row::TopTen;
+    use crate::model::row::{TopTen, Uncertainty};
 
     #[test]
     fn largest_and_smallest_rows_round_trip() {
         let mut largest = PlayerRow::new(i64::MIN, f64::MAX);
         (largest.measured_ms, largest.starts, largest.points) = (u64::MAX, u32::MAX, i64::MIN);
-        largest.elo_rounds = u32::MAX;
+        (largest.elo_rounds, largest.elo_rounds_sure) = (u32::MAX, u32::MAX);
+        largest.uncertainty = Uncertainty {
+            time_est_s2: u32::MAX,
+            connected_difference_ms: i64::MIN,
+            time_connected_s2: u32::MAX,
+            points_est_thousandths: u64::MAX,
+        };
         (largest.time_est_ms, largest.points_unseen_thousandths, largest.has_points) = (u64::MAX, u64::MAX, true);
         let mut ten = TopTen::default();
         (0..10).for_each(|n| ten.insert(u64::MAX - n, i64::MIN));

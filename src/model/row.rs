@@ -126,6 +126,35 @@ impl TopTen {
     }
 }
 
+/// What scans could not see of a player, as variances that add up: those of `time_est_ms`, of `time_connected_ms`, and
+/// of `points_est`. And what connected times add to the estimate (docs/rules.md section 15).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncertainty {
+    /// s2.
+    pub time_est_s2: u32,
+    /// `time_connected_ms` less `time_est_ms`.
+    pub connected_difference_ms: i64,
+    /// s2.
+    pub time_connected_s2: u32,
+    /// Thousandths of a point squared.
+    pub points_est_thousandths: u64,
+}
+
+impl Uncertainty {
+    /// Adds that of another row.
+    pub fn add(&mut self, other: Uncertainty) {
+        self.time_est_s2 = self.time_est_s2.saturating_add(other.time_est_s2);
+        self.connected_difference_ms = self.connected_difference_ms.saturating_add(other.connected_difference_ms);
+        self.time_connected_s2 = self.time_connected_s2.saturating_add(other.time_connected_s2);
+        self.points_est_thousandths = self.points_est_thousandths.saturating_add(other.points_est_thousandths);
+    }
+}
+
+/// Half of the interval that contains 80 % of a normal distribution with this variance.
+fn error_80(variance: f64) -> f64 {
+    1.281_552 * variance.sqrt()
+}
+
 /// One player on one server in one window; after [`PlayerRow::merge`], on several servers. All
 /// `_at` fields are Unix ms: the `t` of the snapshot that last changed the value.
 ///
@@ -153,6 +182,11 @@ pub struct PlayerRow {
     pub points_unseen_thousandths: u64,
     /// Whether the player's entries had points. If not, the player is on the time board only.
     pub has_points: bool,
+    /// How many of `elo_rounds` were sure: the last list shows the end of the round (docs/rules.md section 4).
+    #[serde(default)]
+    pub elo_rounds_sure: u32,
+    #[serde(default)]
+    pub uncertainty: Uncertainty,
 }
 
 impl PlayerRow {
@@ -172,6 +206,8 @@ impl PlayerRow {
             time_est_ms: 0,
             points_unseen_thousandths: 0,
             has_points: false,
+            elo_rounds_sure: 0,
+            uncertainty: Uncertainty::default(),
         }
     }
 
@@ -186,6 +222,26 @@ impl PlayerRow {
     /// Estimated points, to thousandths (docs/rules.md section 15).
     pub fn points_est(&self) -> f64 {
         self.points as f64 + self.points_unseen_thousandths as f64 / 1_000.0
+    }
+
+    /// Estimated time with connected times, where the protocol has them, ms (docs/rules.md section 15).
+    pub fn time_connected_ms(&self) -> u64 {
+        self.time_est_ms.saturating_add_signed(self.uncertainty.connected_difference_ms)
+    }
+
+    /// By how much `time_est_ms` is wrong at most in four cases of five, ms.
+    pub fn time_est_error_ms(&self) -> u64 {
+        error_80(f64::from(self.uncertainty.time_est_s2) * 1e6).round() as u64
+    }
+
+    /// As `time_est_error_ms`, of `time_connected_ms`.
+    pub fn time_connected_error_ms(&self) -> u64 {
+        error_80(f64::from(self.uncertainty.time_connected_s2) * 1e6).round() as u64
+    }
+
+    /// As `time_est_error_ms`, of `points_est`.
+    pub fn points_est_error(&self) -> f64 {
+        error_80(self.uncertainty.points_est_thousandths as f64 / 1_000.0)
     }
 
     /// Measured time and 60 s for each start, ms (docs/rules.md section 3).
@@ -228,6 +284,7 @@ impl PlayerRow {
         self.time_est_ms += other.time_est_ms;
         self.points_unseen_thousandths = self.points_unseen_thousandths.saturating_add(other.points_unseen_thousandths);
         self.has_points |= other.has_points;
+        self.uncertainty.add(other.uncertainty);
     }
 
     /// Adds the row of the same person under another name on the same server: as
@@ -235,12 +292,17 @@ impl PlayerRow {
     pub fn merge_person(&mut self, other: &PlayerRow) {
         self.merge(other);
         if other.elo_rounds > self.elo_rounds {
-            self.set_rating(Rating { elo: other.elo, rounds: other.elo_rounds, at_ms: other.elo_at_ms });
+            self.set_rating(other.rating());
         }
     }
 
+    pub fn rating(&self) -> Rating {
+        Rating { elo: self.elo, rounds: self.elo_rounds, sure: self.elo_rounds_sure, at_ms: self.elo_at_ms }
+    }
+
     pub fn set_rating(&mut self, rating: Rating) {
-        (self.elo, self.elo_rounds, self.elo_at_ms) = (rating.elo, rating.rounds, rating.at_ms);
+        (self.elo, self.elo_rounds, self.elo_rounds_sure, self.elo_at_ms) =
+            (rating.elo, rating.rounds, rating.sure, rating.at_ms);
     }
 }
 
@@ -250,6 +312,9 @@ pub struct Rating {
     pub elo: f64,
     /// Rated rounds. 0: absent from the board.
     pub rounds: u32,
+    /// Those of them whose last list shows the end of the round.
+    #[serde(default)]
+    pub sure: u32,
     /// The last rated round, Unix ms.
     pub at_ms: i64,
 }
@@ -268,7 +333,13 @@ pub struct PlayerWindow {
 
 impl Rating {
     /// The rating of an unrated player.
-    pub const UNRATED: Rating = Rating { elo: 0.0, rounds: 0, at_ms: 0 };
+    pub const UNRATED: Rating = Rating { elo: 0.0, rounds: 0, sure: 0, at_ms: 0 };
+
+    /// The rating after a further round. `sure`: its last list shows the end of the round.
+    pub fn after_round(self, elo: f64, sure: bool, at_ms: i64) -> Rating {
+        let (rounds, sure) = (self.rounds.saturating_add(1), self.sure.saturating_add(u32::from(sure)));
+        Rating { elo, rounds, sure, at_ms }
+    }
 }
 
 impl PlayerWindow {
@@ -508,7 +579,7 @@ mod tests {
             row.merge_person(&rated(other.0, other.1));
             assert_eq!((row.elo, row.elo_rounds, row.starts, row.points), (kept, own.1.max(other.1), 2, 6));
         }
-        let rating = |elo: f64, rounds| Rating { elo, rounds, at_ms: 1 };
+        let rating = |elo: f64, rounds| Rating { elo, rounds, sure: rounds / 2, at_ms: 1 };
         let mut own = PlayerWindow::new(GameKey(1));
         own.servers.extend([ServerKey(2), ServerKey(1)]);
         own.game_rating = Some(rating(1.0, 3));

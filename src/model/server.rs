@@ -97,6 +97,8 @@ pub struct RecentLists {
     /// Players of the full list before the last one who are not in the last one, with their points. Empty
     /// unless the two lists are close in time (docs/rules.md section 4).
     pub left: Vec<(PlayerKey, i64)>,
+    /// The points of the last full list are those of the list shortly before it (docs/rules.md section 4).
+    pub unchanged: bool,
     /// The last partial list whose count was used, if it is newer than the last full one.
     pub partial: Option<PartialList>,
     /// `count` is only shown (docs/rules.md section 14.7).

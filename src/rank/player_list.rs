@@ -36,7 +36,7 @@ impl Default for NameRules {
     }
 }
 
-/// How a server's protocol and game write names.
+/// How a server's protocol and game write names and connected times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameFamily {
     pub codes: ColourCodes,
@@ -46,6 +46,8 @@ pub struct NameFamily {
     pub spectators: bool,
     /// Points that mean a spectator, in addition to the protocol's flag.
     pub spectator_points: Option<i64>,
+    /// Connected times are rounded down to this.
+    pub connected_step_ms: i64,
 }
 
 impl NameFamily {
@@ -63,6 +65,7 @@ impl NameRules {
             zero_ping_is_bot: quake3_family,
             spectators: screen.enabled,
             spectator_points: screen.spectator_points(scheme, game, listed),
+            connected_step_ms: if matches!(scheme, "quakeworld" | "odamex") { 60_000 } else { 1_000 },
         }
     }
 
@@ -99,6 +102,8 @@ pub struct PlayerList {
     /// For each entry: it is not a spectator, and its name is not empty, not ignored, and
     /// unique in the list, including spectators.
     pub usable: Vec<bool>,
+    /// For each entry how long the player has been connected, if the protocol says that; empty if it says so for none.
+    pub connected_ms: Vec<Option<u64>>,
     pub by_name: EntriesByName,
     /// The previous list has the same names in the same order, all of them unique.
     same_unique_names: bool,
@@ -179,6 +184,7 @@ pub fn read_list(
     let mut same = before.is_some();
     let mut at = 0;
     let mut entries = Vec::with_capacity(players.len());
+    let mut connected_ms = Vec::new();
     for player in players {
         if rules.excludes(&player, family) {
             continue;
@@ -202,6 +208,10 @@ pub fn read_list(
                 name => (name, player.name),
             },
         };
+        if player.connected_ms.is_some() {
+            connected_ms.resize(entries.len(), None);
+            connected_ms.push(player.connected_ms);
+        }
         entries.push(PlayerEntry {
             display,
             name,
@@ -229,7 +239,7 @@ pub fn read_list(
             same_once = false;
         }
     }
-    PlayerList { entries, usable, by_name, same_unique_names: same_once }
+    PlayerList { entries, usable, connected_ms, by_name, same_unique_names: same_once }
 }
 
 impl PlayerList {

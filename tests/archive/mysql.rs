@@ -22,6 +22,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, ListEntry, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
 use clqd::model::outbox::WriterBeat;
+use clqd::model::row::Uncertainty;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
@@ -331,6 +332,8 @@ fn row(player: u32, position: u32) -> PlayerWeekArchive {
         points_est: 3.125,
         elo: 887.5,
         elo_rounds: 1,
+        elo_rounds_sure: 1,
+        uncertainty: Uncertainty::default(),
         clq1: 7_200_000,
         clq2: 8,
         ten_best: None,

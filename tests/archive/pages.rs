@@ -9,6 +9,7 @@ use clqd::model::archive::{
     ServerArchive, WeekArchive, step_spacing,
 };
 use clqd::model::calendar::{Calendar, DAY_MS, HOUR_MS, MINUTE_MS, week_label};
+use clqd::model::row::Uncertainty;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::view::board::WindowView;
@@ -77,6 +78,8 @@ fn week(week: u32, server: u32) -> WeekArchive {
             points_est: 110.5,
             elo: 1_000.0,
             elo_rounds: 3,
+            elo_rounds_sure: 1,
+            uncertainty: Uncertainty::default(),
             clq1: 7_200_000 - u64::from(position(player)),
             clq2: 10,
             ten_best: None,

@@ -36,9 +36,9 @@ CREATE TABLE IF NOT EXISTS player_total (
   week         INT UNSIGNED    NOT NULL COMMENT 'Key of the week',
   servers      INT             NOT NULL COMMENT 'Servers on which the player has a row',
   time_ms      BIGINT UNSIGNED NOT NULL COMMENT 'Time on all servers, ms',
-  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated further time, ms; never ranked',
+  time_est_ms  BIGINT UNSIGNED NOT NULL COMMENT 'Estimated time, ms; never ranked',
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
-  points_est   DOUBLE          NOT NULL COMMENT 'Estimated further points, to thousandths; never ranked',
+  points_est   DOUBLE          NOT NULL COMMENT 'Estimated points, to thousandths; never ranked',
   elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)

@@ -190,7 +190,11 @@ async fn checksums_show_whether_a_closed_week_was_changed() {
 
     // Every number of a row counts, also positions.
     let row = "(week, server, player) = (SELECT * FROM (SELECT MIN(week), 1, MIN(player) FROM player_week WHERE server = 1) AS it)";
-    for column in ["starts", "points", "points_est", "elo", "elo_rounds", "clq1", "clq2"] {
+    let estimates = ["time_est_ms", "time_est_variance", "time_connected_ms", "time_connected_variance"];
+    let estimates = estimates.into_iter().chain(["points_est", "points_est_variance"]);
+    for column in
+        ["starts", "points", "elo", "elo_rounds", "elo_rounds_sure", "clq1", "clq2"].into_iter().chain(estimates)
+    {
         database.run(&format!("UPDATE player_week SET {column} = {column} + 1 WHERE {row}")).await;
         let changed = changed_servers(&database).await;
         assert_eq!((changed.len(), &*changed[0][0]), (1, "1"), "{column}");

@@ -12,6 +12,7 @@ use clqd::model::archive::{
     BoardOrder, BoardPlace, PlayerKeyRange, PlayerWeekArchive, WeekArchive, WeekChunk, WeekChunkRequest,
 };
 use clqd::model::outbox::WriterBeat;
+use clqd::model::row::Uncertainty;
 use clqd::model::{ArchiveJob, OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
 use mysql_async::prelude::Queryable;
 use tokio::sync::watch;
@@ -50,6 +51,8 @@ impl Source {
             points_est: 3.125,
             elo: 887.5,
             elo_rounds: 1,
+            elo_rounds_sure: 1,
+            uncertainty: Uncertainty::default(),
             clq1: 7_200_000,
             clq2: 8,
             ten_best: None,

@@ -205,7 +205,8 @@ fn rows_changed_by_hand_are_listed_and_repaired() {
     run(&format!("DELETE FROM player_week WHERE (week, server, player) = ({open}, {large}, {player})"));
     expect("missing", "player_week", &open, format!("player={player}"), "");
     for week in [&closed, &open] {
-        let columns = "measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2";
+        let columns = "measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, elo_rounds_sure, \
+                       time_est_variance, time_connected_ms, time_connected_variance, points_est_variance, clq1, clq2";
         run(&format!(
             "INSERT INTO player_week (week, server, player, {columns}) SELECT week, server, 4000000, {columns} \
              FROM player_week WHERE week = {week} ORDER BY server DESC LIMIT 1"

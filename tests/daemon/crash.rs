@@ -592,7 +592,8 @@ fn kills_during_week_close_change_no_result() {
         assert_eq!(check_archive_equals_state(&uninterrupted, &databases[1]).await, rows);
         let mut compared = 0;
         let player_week = "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, \
-                           elo_rounds, clq1, clq2, clq1_position, clq2_position, elo_position, points_position, \
+                           elo_rounds, elo_rounds_sure, time_est_variance, time_connected_ms, time_connected_variance, \
+                           points_est_variance, clq1, clq2, clq1_position, clq2_position, elo_position, points_position, \
                            time_position, clq1_reached_after_ms, clq2_reached_after_ms, elo_reached_after_ms, \
                            points_reached_after_ms, time_reached_after_ms";
         for (table, columns, order) in [

@@ -14,6 +14,7 @@ mod screening;
 mod server_pages;
 mod sessions;
 mod site_series;
+mod sure_rounds;
 mod week_close;
 mod window_import;
 

@@ -257,7 +257,7 @@ fn estimated_time_covers_half_of_unseen_gaps() {
     fixture.scan(20, json!({}), players(&[("b", 0)]));
     let estimates = |name: &str| {
         let player = fixture.state.engine.players(&fixture.state.store, name).unwrap().remove(0);
-        (player.weeks[0].time_ms, player.weeks[0].time_est_ms)
+        (player.weeks[0].time_ms, player.weeks[0].estimates.time_est_ms)
     };
     // 60 s for the start, 2 minutes of presence, and half of the 4 minutes in which a left.
     assert_eq!(estimates("a"), (180_000, 60_000 + 120_000 + 120_000));

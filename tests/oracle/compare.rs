@@ -51,7 +51,8 @@ pub fn check_week(oracle: &Oracle, week: u32, export: &str, context: &str) -> Se
         let fail = |field: &str| panic!("{context}: {field}\n   got {line}\noracle {wanted_line}");
         let exact =
             ["week", "server", "player", "game", "measured_ms", "starts", "time_ms", "points", "clq2", "clq2_games"];
-        for field in exact.into_iter().chain(["elo_rounds", "time_est_ms"]) {
+        let estimates = ["time_est_ms", "time_est_error_ms", "time_connected_ms", "time_connected_error_ms"];
+        for field in exact.into_iter().chain(["elo_rounds", "elo_rounds_sure"]).chain(estimates) {
             if got[field] != wanted[field] {
                 fail(field);
             }

@@ -13,6 +13,15 @@ use super::{PlayerId, Quarter, SEGMENT_MS, Settings};
 /// docs/rules.md 4: how much older than the final list the list before it may be.
 const LEFT_AT_END_MS: i64 = 35_000;
 
+/// docs/rules.md 4: how much later than the final list the list after it may be, so that the round is sure.
+const SURE_GAP_MS: i64 = 15_000;
+
+/// docs/rules.md 4: how much older the list before may be, if its points show that a round was over.
+const OVER_GAP_MS: std::ops::RangeInclusive<i64> = 8_000..=35_000;
+
+/// docs/rules.md 15: how much longer than the gap a connected time may be.
+const CONNECTED_BEFORE_GAP_MS: i64 = 5_000;
+
 /// A full snapshot that is credible, without bots.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -43,6 +52,8 @@ pub struct Entry {
     pub display: String,
     /// `None`: the protocol has none.
     pub points: Option<i64>,
+    /// How long the player has been connected. `None`: the protocol does not say so.
+    pub connected_ms: Option<i64>,
     /// The name occurs once in its snapshot.
     pub once: bool,
     pub usable: bool,
@@ -83,7 +94,7 @@ pub enum FactKind {
     Game(u64),
 }
 
-/// A part of an estimated time (docs/rules.md 15), credited to the week of the snapshot.
+/// A part of the estimated times (docs/rules.md 15), credited to the week of the snapshot.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     pub t: i64,
@@ -91,7 +102,17 @@ pub struct Estimate {
     pub week: u32,
     pub server: String,
     pub player: PlayerId,
+    pub time: EstimatedTime,
+}
+
+/// The estimated times with their variances, ms and s2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EstimatedTime {
     pub ms: i64,
+    pub variance: i64,
+    /// With connected times.
+    pub connected_ms: i64,
+    pub connected_variance: i64,
 }
 
 /// A final list that counts (docs/rules.md 4).
@@ -107,6 +128,8 @@ pub struct Round {
     /// The tags that the server had.
     pub tags: BTreeSet<String>,
     pub list: Vec<FinalEntry>,
+    /// Its winner can be trusted.
+    pub sure: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -149,6 +172,52 @@ impl Snapshot {
     }
 }
 
+impl EstimatedTime {
+    /// A part to which connected times add nothing.
+    fn of_both(ms: i64, variance: i64) -> EstimatedTime {
+        EstimatedTime { ms, variance, connected_ms: ms, connected_variance: variance }
+    }
+
+    /// A presence that began or ended at an unknown time of a gap.
+    fn half_of(gap_ms: i64) -> EstimatedTime {
+        EstimatedTime::of_both(gap_ms / 2, variance_of(gap_ms))
+    }
+
+    /// A presence that began in a gap. `step_ms`: what the connected time was rounded down to.
+    fn since_entering(gap_ms: i64, connected_ms: Option<i64>, step_ms: i64) -> EstimatedTime {
+        let half = EstimatedTime::half_of(gap_ms);
+        let credible = connected_ms.filter(|&connected_ms| connected_ms <= gap_ms + CONNECTED_BEFORE_GAP_MS);
+        let Some(shortest_ms) = credible else { return half };
+        let longest_ms = (shortest_ms + step_ms - 1).min(gap_ms);
+        let shortest_ms = shortest_ms.min(gap_ms);
+        EstimatedTime {
+            connected_ms: (shortest_ms + longest_ms) / 2,
+            connected_variance: variance_of(longest_ms - shortest_ms) + variance_of(gap_ms) / 5,
+            ..half
+        }
+    }
+
+    pub fn add(&mut self, other: EstimatedTime) {
+        self.ms += other.ms;
+        self.variance += other.variance;
+        self.connected_ms += other.connected_ms;
+        self.connected_variance += other.connected_variance;
+    }
+}
+
+/// docs/rules.md 15: the variance of a moment that is equally likely at each time of a span, s2.
+fn variance_of(span_ms: i64) -> i64 {
+    span_ms * span_ms / 12_000_000
+}
+
+/// docs/rules.md 15: what the protocol of a server rounds connected times down to.
+fn connected_step_ms(server: &str) -> i64 {
+    match server.split_once("://") {
+        Some(("quakeworld" | "odamex", _)) => 60_000,
+        _ => 1_000,
+    }
+}
+
 /// What all pairs of snapshots reveal.
 #[derive(Default)]
 pub struct Revealed {
@@ -176,6 +245,8 @@ pub struct Comparer {
     last: HashMap<String, Snapshot>,
     /// Players who left by the last list, if the list before it was at most 35 s older, with their points.
     left: HashMap<String, Vec<FinalEntry>>,
+    /// Servers whose last list shows the points of a round that was over.
+    over: HashSet<String>,
     presences: HashMap<(String, PlayerId), Presence>,
     /// Rows (server, week, player) that existed before the snapshot.
     rows: HashSet<(String, u32, PlayerId)>,
@@ -186,6 +257,7 @@ impl Comparer {
     pub fn compare(&mut self, mut cur: Snapshot, settings: &Settings, tags: &BTreeSet<String>) -> Snapshot {
         let last = self.last.remove(&cur.server);
         let left = self.left.remove(&cur.server).unwrap_or_default();
+        let was_over = self.over.remove(&cur.server);
         let prev = last.as_ref();
         cur.gap_ms = prev.map(|prev| cur.t - prev.t);
         let visible = prev.filter(|prev| cur.t - prev.t <= SEGMENT_MS);
@@ -196,9 +268,10 @@ impl Comparer {
         let Revealed { facts, rounds, estimates, reports } = &mut self.revealed;
         let facts_before = facts.len();
         let (t, line) = (cur.t, cur.line);
-        let mut estimate = |player: &PlayerId, ms: i64| {
-            estimates.push(Estimate { t, line, week, server: cur.server.clone(), player: player.clone(), ms });
+        let mut estimate = |player: &PlayerId, time: EstimatedTime| {
+            estimates.push(Estimate { t, line, week, server: cur.server.clone(), player: player.clone(), time });
         };
+        let step_ms = connected_step_ms(&cur.server);
 
         let mut sightings = Vec::new();
         for entry in cur.ranked() {
@@ -224,9 +297,12 @@ impl Comparer {
                 None => reveal(FactKind::Start),
             }
             match (stayed, visible) {
-                (Some((prev, _)), _) => estimate(&player, t - prev.t),
-                (None, Some(prev)) => estimate(&player, (t - prev.t) / 2),
-                (None, None) => estimate(&player, 60_000),
+                (Some((prev, _)), _) => estimate(&player, EstimatedTime::of_both(t - prev.t, 0)),
+                (None, Some(prev)) => {
+                    let connected_ms = entry.connected_ms.filter(|_| !watched);
+                    estimate(&player, EstimatedTime::since_entering(t - prev.t, connected_ms, step_ms));
+                }
+                (None, None) => estimate(&player, EstimatedTime::of_both(60_000, 3_600)),
             }
             let possible = !settings.screen.enabled || cur.gains_exempt || gain <= settings.screen.gain_max;
             if !possible {
@@ -256,7 +332,7 @@ impl Comparer {
 
         for left in visible.iter().flat_map(|prev| prev.ranked().filter_map(|e| e.player.as_ref())) {
             if cur.ranked_entry(left).is_none() && self.rows.contains(&(cur.server.clone(), week, left.clone())) {
-                estimate(left, (t - visible.expect("a previous snapshot").t) / 2);
+                estimate(left, EstimatedTime::half_of(t - visible.expect("a previous snapshot").t));
             }
         }
 
@@ -283,7 +359,8 @@ impl Comparer {
                     self.rows.insert((cur.server.clone(), week, player));
                 }
                 let (server, game, tags) = (prev.server.clone(), prev.game.clone(), tags.clone());
-                rounds.push(Round { t, line, week, server, game, tags, list });
+                let sure = was_over || t - prev.t <= SURE_GAP_MS;
+                rounds.push(Round { t, line, week, server, game, tags, list, sure });
             }
         }
         if let Some(prev) = prev.filter(|prev| settings.rules >= 2 && !restarted && prev.game == cur.game)
@@ -294,6 +371,9 @@ impl Comparer {
                 Some(FinalEntry { name: e.name.clone(), usable: true, points: e.points?, player: e.player.clone() })
             });
             self.left.insert(cur.server.clone(), left.collect());
+        }
+        if prev.is_some_and(|prev| !restarted && shows_round_over(prev, &cur)) {
+            self.over.insert(cur.server.clone());
         }
         self.rows.extend(facts[facts_before..].iter().map(|fact| (cur.server.clone(), week, fact.player.clone())));
         self.last.insert(cur.server.clone(), cur.clone());
@@ -310,6 +390,7 @@ impl Comparer {
         self.sessions.end_all(server);
         self.last.remove(server);
         self.left.remove(server);
+        self.over.remove(server);
     }
 
     /// The recorded time is set back.
@@ -355,8 +436,16 @@ impl Comparer {
             }
             for (entry, _) in snapshot.entries.iter_mut().zip(&forgotten).filter(|(_, forgotten)| **forgotten) {
                 let (points, spectator) = (entry.points, entry.spectator);
-                let (name, display) = (String::new(), String::new());
-                *entry = Entry { name, display, points, once: true, usable: false, spectator, player: None };
+                *entry = Entry {
+                    name: String::new(),
+                    display: String::new(),
+                    points,
+                    connected_ms: None,
+                    once: true,
+                    usable: false,
+                    spectator,
+                    player: None,
+                };
             }
             let names: Vec<String> = snapshot.entries.iter().map(|e| e.name.clone()).collect();
             for entry in &mut snapshot.entries {
@@ -406,12 +495,7 @@ fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     if prev.map != cur.map {
         return true;
     }
-    let points_of = |s: &Snapshot, name: &str| s.playing().find(|e| e.once && e.name == name).map(|e| e.points);
-    let in_both: Vec<(Option<i64>, Option<i64>)> = prev
-        .playing()
-        .filter(|e| e.once)
-        .filter_map(|before| Some((before.points, points_of(cur, &before.name)?)))
-        .collect();
+    let in_both = points_in_both(prev, cur);
     if in_both.is_empty() {
         let may_be_same = |e: &Entry| prev.times(&e.name).max(cur.times(&e.name)) > 1 && cur.times(&e.name) > 0;
         return !prev.entries.iter().any(may_be_same)
@@ -420,6 +504,30 @@ fn restarted(prev: &Snapshot, cur: &Snapshot, settings: &Settings) -> bool {
     let p: i64 = in_both.iter().filter_map(|(prev, _)| *prev).map(|points| points.max(0)).sum();
     let c: i64 = in_both.iter().filter_map(|(_, cur)| *cur).map(|points| points.max(0)).sum();
     p - c >= settings.round_drop_min && (c as f64) < settings.round_drop_ratio * (p as f64)
+}
+
+/// The points of each name that is common to both lists, in the sense of docs/rules.md 4.
+fn points_in_both(prev: &Snapshot, cur: &Snapshot) -> Vec<(Option<i64>, Option<i64>)> {
+    let points_of = |s: &Snapshot, name: &str| s.playing().find(|e| e.once && e.name == name).map(|e| e.points);
+    prev.playing()
+        .filter(|e| e.once)
+        .filter_map(|before| Some((before.points, points_of(cur, &before.name)?)))
+        .collect()
+}
+
+/// docs/rules.md 4: whether a list shows the points of a round that was over, from the list before it. No
+/// restart lies between the two.
+///
+/// [open] A name without points in both lists has the same points in both. "The best points in it" are
+/// those of all players in the list before, whether or not they are in the other list too. The number of
+/// the rules changes nothing. Settings and names are those of the time of the later list.
+fn shows_round_over(before: &Snapshot, list: &Snapshot) -> bool {
+    let in_both = points_in_both(before, list);
+    OVER_GAP_MS.contains(&(list.t - before.t))
+        && before.game == list.game
+        && !in_both.is_empty()
+        && in_both.iter().all(|(before, now)| before == now)
+        && before.playing().any(|e| e.points.is_some_and(|points| points > 0))
 }
 
 /// docs/rules.md 4: whether a final list counts.

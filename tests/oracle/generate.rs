@@ -60,6 +60,10 @@ const GAPS_MS: [i64; 14] = [
     720_000, 720_000, 720_001, 719_999, 360_000, 240_000, 180_000, 144_000, 600_000, 1, 999, 60_000, 721_000, 1_440_000,
 ];
 
+/// Gaps around those that matter at the end of a round.
+const DENSE_GAPS_MS: [i64; 12] =
+    [7_999, 8_000, 8_000, 15_000, 15_001, 20_000, 34_999, 35_000, 35_000, 35_000, 35_001, 60_000];
+
 /// A log around week boundaries of a time zone. In every eighth seed servers change their
 /// game together with their map.
 pub fn scan_log(seed: u64, calendar: &Calendar) -> String {
@@ -92,6 +96,10 @@ struct Server {
     /// Points of one frag.
     scale: i64,
     pace: Pace,
+    /// Remaining scans until a new round begins. Before it the points stay the same.
+    intermission: u64,
+    /// What connected times are rounded down to; `None`: the server sends none.
+    connected_step_ms: Option<i64>,
     /// Time of the last line written.
     t: i64,
 }
@@ -102,6 +110,8 @@ struct Player {
     points: i64,
     ping: Option<i64>,
     bot: bool,
+    /// `None`: after the last line written.
+    joined: Option<i64>,
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +121,8 @@ enum Pace {
     Jittery,
     Slow,
     Wild,
-    /// Some seconds, around the 35 s that the end of a round may reach back; players leave often.
+    /// Some seconds, around the 8, 15 and 35 s that matter at the end of a round; players leave often, and
+    /// often the points stay the same until a new round begins.
     Dense,
     /// Like `Exact`, but for hours, with many short rounds and players who stay, so that
     /// players have more than ten segments and games.
@@ -122,10 +133,20 @@ impl Server {
     fn new(number: usize, changes_game: bool, random: &mut Random) -> Server {
         let (scheme, games): (_, &[&str]) = random.pick(&[
             ("quake3", &["baseq3", "baseoa"][..]),
+            ("quake3", &["baseq3", "baseoa"]),
             ("source", &["cstrike", "baseq3"]),
+            ("source", &["cstrike", "baseq3"]),
+            ("quakeworld", &["ffa", "baseq3"]),
+            ("odamex", &["doom2", "baseq3"]),
             ("darkplaces", &["nexuiz"]),
             ("minecraft", &["MINECRAFT"]),
         ]);
+        // Sometimes they are not rounded down.
+        let connected_steps_ms: &[Option<i64>] = match scheme {
+            "source" => &[Some(1_000), Some(1_000), Some(1), None],
+            "quakeworld" | "odamex" => &[Some(60_000), Some(60_000), Some(60_000), Some(1)],
+            _ => &[None],
+        };
         let host = random.pick(&["127.0.0.1", "127.0.1.9", "[::1]", "game.example.org"]);
         Server {
             url: format!("{scheme}://{host}:{}", 27_960 + number),
@@ -146,6 +167,8 @@ impl Server {
                 Pace::Steady,
                 Pace::Dense,
             ]),
+            intermission: 0,
+            connected_step_ms: random.pick(connected_steps_ms),
             t: 0,
         }
     }
@@ -158,7 +181,7 @@ impl Server {
         // The previous session may have ended later than this one begins.
         self.t = self.t.max(start);
         while self.t < end {
-            let next = self.next_t(random);
+            let (last, next) = (self.t, self.next_t(random));
             let crosses = self.t < edge && next >= edge;
             if crosses {
                 self.play_across_the_edge(random);
@@ -173,6 +196,7 @@ impl Server {
             if random.chance(1) {
                 self.misses(random.pick(&[3, 11, 21, 31, 45]), random, lines);
             }
+            self.connect(last, random);
             let line = match random.below(100) {
                 0..=3 => self.miss_line(random),
                 4..=7 => self.partial_line(random),
@@ -185,7 +209,7 @@ impl Server {
     fn next_t(&self, random: &mut Random) -> i64 {
         let gap = match self.pace {
             Pace::Steady => 120_000,
-            Pace::Dense => random.pick(&[8_000, 20_000, 34_999, 35_000, 35_000, 35_001, 60_000]),
+            Pace::Dense => random.pick(&DENSE_GAPS_MS),
             _ if random.chance(8) => random.pick(&GAPS_MS),
             Pace::Exact => 120_000,
             Pace::Jittery => 120_000 + random.between(-5_000, 5_000),
@@ -205,23 +229,59 @@ impl Server {
 
     /// Simulates the time between two scans.
     fn play(&mut self, random: &mut Random) {
-        self.score(random);
+        if self.intermission > 0 {
+            self.wait_for_new_round(random);
+        } else {
+            self.score(random);
+            self.random_events(random);
+        }
+        match random.below(4) {
+            0 => random.shuffle(&mut self.players),
+            1 => self.players.sort_by_key(|p| -p.points),
+            _ => {}
+        }
+    }
+
+    fn random_events(&mut self, random: &mut Random) {
         match self.pace {
             Pace::Steady if self.players.len() > 1 => {
                 if random.chance(20) {
                     self.new_round(random);
                 }
             }
+            Pace::Dense if random.chance(15) && self.players.len() > 1 => self.intermission = 1 + random.below(3),
             Pace::Dense if random.chance(30) && !self.players.is_empty() => {
                 let index = random.below(self.players.len() as u64) as usize;
                 self.players.remove(index);
             }
             _ => (0..random.below(3)).for_each(|_| self.random_event(random)),
         }
-        match random.below(4) {
-            0 => random.shuffle(&mut self.players),
-            1 => self.players.sort_by_key(|p| -p.points),
+    }
+
+    /// A scan after the end of a round. Few players leave, join or score.
+    fn wait_for_new_round(&mut self, random: &mut Random) {
+        self.intermission -= 1;
+        let index = random.below(self.players.len().max(1) as u64) as usize;
+        match random.below(20) {
+            0..=2 if !self.players.is_empty() => drop(self.players.remove(index)),
+            3 | 4 if self.players.len() < self.capacity => self.join(random),
+            5 if !self.players.is_empty() => self.players[index].points += self.scale,
             _ => {}
+        }
+        if self.intermission == 0 {
+            self.new_round(random);
+        }
+    }
+
+    /// New players have joined since the last line. Sometimes they say that they came a little before it.
+    fn connect(&mut self, last: i64, random: &mut Random) {
+        if self.connected_step_ms.is_none() {
+            return;
+        }
+        for player in self.players.iter_mut().filter(|p| p.joined.is_none()) {
+            let since = random.between(last, self.t);
+            let edge = random.pick(&[last - 6_000, last - 5_001, last - 5_000, last - 1, last, self.t]);
+            player.joined = Some(random.pick(&[since, since, since, edge]));
         }
     }
 
@@ -293,7 +353,7 @@ impl Server {
     fn join(&mut self, random: &mut Random) {
         let points = random.pick(&[0, 0, 0, 1, 3, -1, 7, 20]) * self.scale;
         let ping = random.pick(&[Some(30), Some(30), Some(30), Some(30), Some(150), Some(999), None, Some(0)]);
-        self.players.push(Player { name: self.new_name(random), points, ping, bot: random.chance(6) });
+        self.players.push(Player { name: self.new_name(random), points, ping, bot: random.chance(6), joined: None });
     }
 
     fn new_name(&self, random: &mut Random) -> String {
@@ -341,7 +401,7 @@ impl Server {
             json(self.map),
             json(&hostname),
             self.capacity,
-            players_json(&self.players),
+            self.players_json(&self.players, random),
         );
         if random.chance(10) { in_ascii(&line) } else { line }
     }
@@ -363,12 +423,33 @@ impl Server {
             json(game),
             json(map),
             self.capacity,
-            players_json(&self.players[..shown]),
+            self.players_json(&self.players[..shown], random),
         )
     }
 
     fn miss_line(&self, random: &mut Random) -> String {
         format!("{{\"t\":{},\"server\":{},\"miss\":true}}\n", self.t, self.written_url(random))
+    }
+
+    fn players_json(&self, players: &[Player], random: &mut Random) -> String {
+        let mut entries = Vec::new();
+        for p in players {
+            let ping = p.ping.map_or(String::new(), |ping| format!(",\"ping\":{ping}"));
+            let connected = self.connected_ms(p, random).map_or(String::new(), |ms| format!(",\"connected_ms\":{ms}"));
+            let (name, points, bot) = (json(&p.name), p.points, p.bot);
+            entries.push(format!("{{\"name\":{name},\"points\":{points}{ping}{connected},\"bot\":{bot}}}"));
+        }
+        format!("[{}]", entries.join(","))
+    }
+
+    /// The connected time as the server sends it: sometimes none, and sometimes an absurd one.
+    fn connected_ms(&self, player: &Player, random: &mut Random) -> Option<i64> {
+        let (step_ms, joined) = (self.connected_step_ms?, player.joined?);
+        match random.below(40) {
+            0 | 1 => None,
+            2 => Some(random.pick(&[86_400_000, 4_294_967_295_000, i64::MAX])),
+            _ => Some((self.t - joined) / step_ms * step_ms),
+        }
     }
 
     /// The URL, sometimes not in canonical form.
@@ -380,14 +461,6 @@ impl Server {
         };
         json(&url)
     }
-}
-
-fn players_json(players: &[Player]) -> String {
-    let player = |p: &Player| {
-        let ping = p.ping.map_or(String::new(), |ping| format!(",\"ping\":{ping}"));
-        format!("{{\"name\":{},\"points\":{}{ping},\"bot\":{}}}", json(&p.name), p.points, p.bot)
-    };
-    format!("[{}]", players.iter().map(player).collect::<Vec<_>>().join(","))
 }
 
 fn json(text: &str) -> String {

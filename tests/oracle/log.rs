@@ -83,6 +83,8 @@ pub struct LoggedPlayer {
     /// `None`: the protocol has none.
     pub points: Option<i64>,
     pub ping: Option<i64>,
+    /// `None`: the protocol does not say so.
+    pub connected_ms: Option<i64>,
     pub bot: bool,
     /// Marked by the protocol.
     pub spectator: bool,
@@ -173,9 +175,15 @@ fn read_player(value: &Value) -> LoggedPlayer {
         name: text(value, "name"),
         points: (!value["points"].is_null()).then(|| value["points"].as_i64().expect("a whole number of points")),
         ping: value["ping"].as_i64(),
+        connected_ms: (!value["connected_ms"].is_null()).then(|| connected_ms(&value["connected_ms"])),
         bot: value["bot"].as_bool().unwrap_or(false),
         spectator: value["spectator"].as_bool().unwrap_or(false),
     }
+}
+
+/// A time that is too long is longer than any gap.
+fn connected_ms(value: &Value) -> i64 {
+    i64::try_from(value.as_u64().expect("a whole number of ms")).unwrap_or(i64::MAX)
 }
 
 fn number(value: &Value, field: &str) -> Option<u32> {

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use commands::{Known, MapGap, Run};
 use facts::Revealed;
-pub use facts::{Entry, Estimate, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
+pub use facts::{Entry, Estimate, EstimatedTime, Fact, FactKind, Round, Snapshot, clq2_scores, elo_after};
 use history::{History, Target};
 pub use log::{Command, Line, LineKind, Logged, What, read_log};
 pub use rows::{Best, Row, Scope};

@@ -258,6 +258,7 @@ impl Screener {
                 name: e.name.clone(),
                 display: e.player.name.clone(),
                 points: e.player.points,
+                connected_ms: e.player.connected_ms,
                 once,
                 usable,
                 spectator,

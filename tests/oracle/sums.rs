@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::history::{Corrected, Target};
-use super::{Estimate, Fact, FactKind, Oracle, PlayerId, Round, Row, Scope, elo_after, of_server};
+use super::{Estimate, EstimatedTime, Fact, FactKind, Oracle, PlayerId, Round, Row, Scope, elo_after, of_server};
 
 enum Step<'a> {
     Fact(&'a Fact),
@@ -30,7 +30,7 @@ struct Sums {
     first_sighting: i64,
     measured_ms: i64,
     starts: i64,
-    time_est_ms: i64,
+    estimated: EstimatedTime,
     with_points: bool,
     points: i64,
     segments: BestTen,
@@ -44,6 +44,8 @@ struct Sums {
 struct Rating {
     rating: f64,
     rounds: usize,
+    /// Those of the rounds that were sure.
+    sure: usize,
     /// `t` of the last rated round.
     at: i64,
 }
@@ -92,7 +94,7 @@ impl Oracle {
                 Step::Estimate(e) => {
                     let counted = is_target(e.t, e.week) && counts(&e.server, line);
                     if let Some(row) = board.rows.get_mut(&e.player).filter(|_| counted) {
-                        row.time_est_ms += e.ms;
+                        row.estimated.add(e.time);
                     }
                 }
                 Step::Round(round) => {
@@ -223,8 +225,9 @@ impl Board {
         for (entry, rating) in round.list.iter().zip(elo_after(&points, &before, settings)) {
             let Some(player) = entry.player.clone() else { continue };
             let rated = self.rated.entry(player).or_default();
-            let rounds = rated.get(&week).map_or(0, |rated| rated.rounds) + 1;
-            rated.insert(week, Rating { rating, rounds, at: round.t });
+            let (rounds, sure) = rated.get(&week).map_or((0, 0), |rated| (rated.rounds, rated.sure));
+            let (rounds, sure) = (rounds + 1, sure + usize::from(round.sure));
+            rated.insert(week, Rating { rating, rounds, sure, at: round.t });
         }
     }
 
@@ -285,7 +288,7 @@ impl Sums {
         self.first_sighting = self.first_sighting.min(other.first_sighting);
         self.measured_ms += other.measured_ms;
         self.starts += other.starts;
-        self.time_est_ms += other.time_est_ms;
+        self.estimated.add(other.estimated);
         self.with_points |= other.with_points;
         self.points += other.points;
         other.segments.0.into_iter().for_each(|(segment, t)| self.segments.add(segment, t));
@@ -308,13 +311,17 @@ impl Sums {
             player,
             measured_ms: self.measured_ms,
             starts: self.starts,
-            time_est_ms: self.time_est_ms,
+            time_est_ms: self.estimated.ms,
+            time_est_variance: self.estimated.variance,
+            time_connected_ms: self.estimated.connected_ms,
+            time_connected_variance: self.estimated.connected_variance,
             with_points: self.with_points,
             points: self.points,
             clq1_segments: self.segments.values(),
             clq2_games: self.games.values(),
             elo,
             elo_rounds: rated.map_or(0, |rated| rated.rounds),
+            elo_rounds_sure: rated.map_or(0, |rated| rated.sure),
             reached: BTreeMap::from(reached),
             pos: BTreeMap::new(),
         }

@@ -267,11 +267,14 @@ fn generated_logs_cover_every_listed_case() {
             let best = round.list.iter().map(|e| e.points).max().unwrap();
             see("equal best points", round.list.iter().filter(|e| e.points == best).count() > 1);
             see("an unusable entry in a final list", round.list.iter().any(|e| !e.usable));
+            see("a sure round", round.sure);
+            see("a round that is not sure", !round.sure);
             see("a final list of the previous week", calendar.week_start_ms(WeekKey(round.week)) == round.t);
         }
         for week in oracle.weeks() {
             let rows = oracle.week_rows(week);
             for (server, row) in &rows {
+                see("a connected time", row.time_connected_ms != row.time_est_ms);
                 see("a player only in a final list", row.measured_ms == 0 && row.starts == 0);
                 let facts = |is_kind: fn(FactKind) -> bool| {
                     let of_row = |f: &&oracle::Fact| f.week == week && f.server == *server && f.player == row.player;

@@ -6,7 +6,7 @@ use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::model::archive::{BoardOrder, BoardPlace, MapWeekArchive, OrderBytes, PlayerWeekArchive};
 use crate::model::restored::{ArchivedBest, ArchivedResult, ArchivedServerWeek, ArchivedWeek};
-use crate::model::row::TopTen;
+use crate::model::row::{TopTen, Uncertainty};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
 
 /// More than the best positions of one player on one server.
@@ -36,7 +36,8 @@ impl Archive {
         after: Option<PageKey>,
         most: usize,
     ) -> Result<Page<(ServerKey, PlayerWeekArchive)>, ArchiveError> {
-        const COLUMNS: &str = "measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2, \
+        const COLUMNS: &str = "measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
+            elo_rounds_sure, time_est_variance, time_connected_ms, time_connected_variance, points_est_variance, clq1, clq2, \
             clq1_order, clq2_order, elo_order, points_order, time_order, clq1_reached_after_ms, clq2_reached_after_ms, \
             elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, clq1_segments, clq2_games";
         let query =
@@ -129,11 +130,21 @@ fn player_week_of(player: PlayerKey, start_ms: i64, it: &mut Fields) -> Result<P
         points_est: it.double()?,
         elo: it.double()?,
         elo_rounds: it.get()?,
+        elo_rounds_sure: it.get()?,
+        uncertainty: Uncertainty {
+            time_est_s2: it.get()?,
+            connected_difference_ms: it.get::<i64>()?,
+            time_connected_s2: it.get()?,
+            points_est_thousandths: it.get()?,
+        },
         clq1: it.get()?,
         clq2: it.get()?,
         places: [const { None }; 5],
         ten_best: None,
     };
+    // The column is the time itself.
+    row.uncertainty.connected_difference_ms =
+        row.uncertainty.connected_difference_ms.saturating_sub_unsigned(row.time_est_ms);
     let mut orders = [const { None }; 5];
     for order in &mut orders {
         *order = it.opt::<Vec<u8>>()?;

@@ -9,7 +9,8 @@ use crate::model::WeekKey;
 /// state. It is in docs/database.md, too.
 pub(in crate::archive) const OF_ROWS: &str = "BIT_XOR(CRC32(CONCAT_WS(',', week, server, player, measured_ms, starts, time_ms, \
      time_est_ms, points, CAST(FLOOR(points_est * 1000 + 0.5) AS SIGNED), CAST(FLOOR(elo * 1000 + 0.5) AS SIGNED), \
-     elo_rounds, clq1, clq2, IFNULL(clq1_position, 0), IFNULL(clq2_position, 0), IFNULL(elo_position, 0), \
+     elo_rounds, elo_rounds_sure, time_est_variance, time_connected_ms, time_connected_variance, points_est_variance, \
+     clq1, clq2, IFNULL(clq1_position, 0), IFNULL(clq2_position, 0), IFNULL(elo_position, 0), \
      IFNULL(points_position, 0), IFNULL(time_position, 0))))";
 
 /// The checksum of a week; NULL if it is closed on no server, or not on one with players.

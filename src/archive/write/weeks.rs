@@ -191,7 +191,9 @@ pub(in crate::archive) fn player_week_values(row: &mut Values<'_>, job: &WeekArc
     row.uint(job.week.0).uint(job.server.0).uint(it.player.0);
     row.uint(it.measured_ms).uint(it.starts).uint(it.time_ms).uint(it.time_est_ms);
     row.int(it.points).double(it.points_est);
-    row.double(it.elo).uint(it.elo_rounds).uint(it.clq1).uint(it.clq2);
+    row.double(it.elo).uint(it.elo_rounds).uint(it.elo_rounds_sure);
+    row.uint(it.uncertainty.time_est_s2).uint(it.time_connected_ms()).uint(it.uncertainty.time_connected_s2);
+    row.uint(it.uncertainty.points_est_thousandths).uint(it.clq1).uint(it.clq2);
     for place in &it.places {
         row.opt_bytes(place.as_ref().map(|place| place.order.to_bytes()).as_deref());
     }

@@ -16,6 +16,7 @@ use crate::model::view::board::{
     BoardEntryView, BoardHead, EntryScore, FusedHead, FusedRanking, FusedView, MissingPlayer, OrderView, PageView,
     PositionForView, RangeView, StandingView, StandingsView, StorageUse, WindowPhase, WindowSummary, WindowView,
 };
+use crate::model::view::export::EstimatesView;
 use crate::model::view::{
     BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, ElasticView, EngineCounts, EngineStatus,
     ForgottenName, ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget,
@@ -418,13 +419,13 @@ fn player_prints_weeks_and_best_positions() {
         measured_ms: 0,
         starts: 1,
         time_ms: 3_660_000,
-        time_est_ms: 3_600_000,
+        estimates: EstimatesView { time_est_ms: 3_600_000, points_est: 1_240.5, ..EstimatesView::default() },
         points: 1_234,
-        points_est: 1_240.5,
         clq1: 7_200,
         clq2: 0,
         elo: 1_000.0,
         elo_rounds: 0,
+        elo_rounds_sure: 0,
         positions: BTreeMap::from([(Ranking::Points, 3), (Ranking::Clq1, 2)]),
     };
     let best = BestView {

@@ -10,7 +10,7 @@ use crate::board::{Score, scores};
 use crate::engine::boards::positions::{PositionBuilder, ROWS_PER_CHUNK};
 use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::archive::{BoardOrder, BoardPlace, BoardStep, PlayerKeyRange, PlayerWeekArchive, WeekChecksum};
-use crate::model::row::{PlayerRow, Ranking, TopTen};
+use crate::model::row::{PlayerRow, Ranking, TopTen, Uncertainty};
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 
 #[derive(Debug)]
@@ -144,6 +144,8 @@ struct ArchiveRow {
     clq1: u64,
     clq2: u64,
     elo_rounds: u32,
+    elo_rounds_sure: u32,
+    uncertainty: Uncertainty,
     /// In the order of `Ranking::ALL`; `None`: absent from the board.
     scores: [Option<(Score, i64)>; 5],
     ten_best: Option<Box<[TopTen; 2]>>,
@@ -163,6 +165,8 @@ impl ArchiveRow {
             clq1: row.clq1(),
             clq2: row.clq2(),
             elo_rounds: row.elo_rounds,
+            elo_rounds_sure: row.elo_rounds_sure,
+            uncertainty: row.uncertainty,
             scores: scores(row),
             ten_best,
         }
@@ -183,6 +187,8 @@ impl ArchiveRow {
             points_est: self.points_est,
             elo: self.elo,
             elo_rounds: self.elo_rounds,
+            elo_rounds_sure: self.elo_rounds_sure,
+            uncertainty: self.uncertainty,
             clq1: self.clq1,
             clq2: self.clq2,
             places,

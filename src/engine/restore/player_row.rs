@@ -12,12 +12,17 @@ pub(super) fn restore(archived: &PlayerWeekArchive) -> Result<PlayerRow, String>
     };
     let time_at_ms = required(Ranking::Time)?;
     let mut row = PlayerRow::new(time_at_ms, archived.elo);
-    (row.measured_ms, row.starts, row.elo_rounds) = (archived.measured_ms, archived.starts, archived.elo_rounds);
+    (row.measured_ms, row.starts) = (archived.measured_ms, archived.starts);
+    (row.elo_rounds, row.elo_rounds_sure) = (archived.elo_rounds, archived.elo_rounds_sure);
+    row.uncertainty = archived.uncertainty;
     if archived.measured_ms > i64::MAX as u64 / 2 || row.time_ms() != archived.time_ms {
         return Err("time_ms is not measured_ms and 60 s for each start".to_owned());
     }
     if !archived.elo.is_finite() {
         return Err("elo is not a number".to_owned());
+    }
+    if archived.elo_rounds_sure > archived.elo_rounds {
+        return Err("elo_rounds_sure is more than elo_rounds".to_owned());
     }
     if archived.elo_rounds > 0 {
         row.elo_at_ms = required(Ranking::Elo)?;
@@ -57,7 +62,7 @@ mod tests {
     use super::*;
     use crate::model::PlayerKey;
     use crate::model::archive::{BoardOrder, BoardPlace};
-    use crate::model::row::TopTen;
+    use crate::model::row::{TopTen, Uncertainty};
 
     fn ten<const N: usize>(values: [(u64, i64); N]) -> TopTen {
         let mut ten = TopTen::default();
@@ -77,6 +82,13 @@ mod tests {
             points_est: -2.999,
             elo: 1_000.1 / 3.0,
             elo_rounds: 3,
+            elo_rounds_sure: 1,
+            uncertainty: Uncertainty {
+                time_est_s2: 2_400,
+                connected_difference_ms: -3_000,
+                time_connected_s2: 300,
+                points_est_thousandths: 81_000,
+            },
             clq1: 100_003,
             clq2: 2,
             places: [place(11), place(12), place(13), place(14), place(15)],

@@ -23,9 +23,7 @@ pub(super) struct WeekRatings {
 struct RatedRow {
     player: PlayerKey,
     server: ServerKey,
-    elo: f64,
-    rounds: u32,
-    at_ms: i64,
+    rating: Rating,
 }
 
 /// The rows of one player.
@@ -43,13 +41,12 @@ pub(super) struct RatingCounts {
 
 impl WeekRatings {
     pub fn push(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) {
-        let (elo, rounds, at_ms) = (row.elo, row.elo_rounds, row.elo_at_ms);
-        self.rows.push(RatedRow { player, server, elo, rounds, at_ms });
+        self.rows.push(RatedRow { player, server, rating: row.rating() });
         self.is_sorted = false;
     }
 
     pub fn publish(&mut self, scope: Option<TagKey>, rating: &PublishedRating) {
-        let rating_of = Rating { elo: rating.elo, rounds: 0, at_ms: rating.at_ms };
+        let rating_of = Rating { elo: rating.elo, at_ms: rating.at_ms, ..Rating::UNRATED };
         if rating.elo.is_finite() {
             self.published.insert((scope, rating.player), rating_of);
         }
@@ -87,12 +84,13 @@ impl WeekRatings {
         tags.dedup();
         for scope in [None].into_iter().chain(tags.into_iter().map(Some)) {
             let is_in_scope = |row: &&RatedRow| scope.is_none_or(|tag| tags_of(row.server).contains(&tag));
-            let rows: Vec<&RatedRow> = rated.rows.iter().filter(is_in_scope).filter(|row| row.rounds > 0).collect();
-            let Some(mean) = mean(&rows) else { continue };
+            let ratings = rated.rows.iter().filter(is_in_scope).map(|row| row.rating);
+            let ratings: Vec<Rating> = ratings.filter(|rating| rating.rounds > 0).collect();
+            let Some(mean) = mean(&ratings) else { continue };
             let rating = match self.published.get(&(scope, rated.player)) {
                 Some(published) => {
                     counts.published += 1;
-                    Rating { rounds: mean.rounds, ..*published }
+                    Rating { elo: published.elo, at_ms: published.at_ms, ..mean }
                 }
                 None => {
                     counts.estimated += 1;
@@ -106,14 +104,16 @@ impl WeekRatings {
 }
 
 /// The mean of ratings; `None`: there are no rated rounds.
-fn mean(rows: &[&RatedRow]) -> Option<Rating> {
-    let at_ms = rows.iter().map(|row| row.at_ms).max()?;
-    let rounds: u64 = rows.iter().map(|row| u64::from(row.rounds)).sum();
-    let elo = match rows {
-        [row] => row.elo,
-        _ => rows.iter().map(|row| row.elo * (f64::from(row.rounds) / rounds as f64)).sum(),
+fn mean(ratings: &[Rating]) -> Option<Rating> {
+    let at_ms = ratings.iter().map(|rating| rating.at_ms).max()?;
+    let sum = |count: fn(&Rating) -> u32| ratings.iter().map(|rating| u64::from(count(rating))).sum::<u64>();
+    let [rounds, sure] = [sum(|rating| rating.rounds), sum(|rating| rating.sure)];
+    let elo = match ratings {
+        [rating] => rating.elo,
+        _ => ratings.iter().map(|rating| rating.elo * (f64::from(rating.rounds) / rounds as f64)).sum(),
     };
-    Some(Rating { elo, rounds: u32::try_from(rounds).unwrap_or(u32::MAX), at_ms })
+    let [rounds, sure] = [rounds, sure].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    Some(Rating { elo, rounds, sure, at_ms })
 }
 
 #[cfg(test)]

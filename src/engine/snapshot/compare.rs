@@ -8,14 +8,13 @@ use crate::model::name::Name;
 use crate::model::server::{LastSnapshot, PlayerEntry, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
-use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, player_list, round};
+use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, SURE_GAP_MS, UNCHANGED_MS_MIN, player_list, round};
 use crate::schedule::elastic::Transition;
 
 /// How a list differs from the previous one of its server.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct ListChange {
-    /// The list revealed the end of a round that was rated.
-    pub rated: bool,
+    pub round: RoundEnd,
     pub transition: Transition,
     /// Time of the previous list; of this one, if there is none.
     pub previous_ms: i64,
@@ -24,17 +23,30 @@ pub(in crate::engine) struct ListChange {
     pub best: i64,
 }
 
+/// Whether a list revealed the end of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum RoundEnd {
+    /// No end, or one that is not rated.
+    None,
+    Rated {
+        /// The final list shows the end of the round.
+        sure: bool,
+    },
+}
+
 /// The previous list of a server.
 struct Previous {
     list: LastSnapshot,
     by_name: player_list::EntriesByName,
     /// Players who left just before it, with their points.
     left: Vec<(PlayerKey, i64)>,
+    /// Its points are those of the list just before it.
+    unchanged: bool,
 }
 
 /// What the comparison of two lists shows.
 struct Compared {
-    rated: bool,
+    round: RoundEnd,
     transition: Transition,
     /// How players who are only in the new list were seen before.
     before: PreviousSighting,
@@ -56,7 +68,7 @@ impl GlobalState {
         let players = std::mem::take(&mut snapshot.players);
         let Credible { game, map, map_without_key, players: players_announced, family } = credible;
         self.update_server_info(server, server_state, &snapshot, Some(game), Some(map));
-        let origin = ListOrigin { source, server, game, map };
+        let origin = ListOrigin { source, server, game, map, connected_step_ms: family.connected_step_ms };
         let record = &mut *server_state.record;
 
         let read = server_state.name_index.take();
@@ -69,13 +81,14 @@ impl GlobalState {
         let counted = last_counted(record);
         record.recent.partial = None;
         record.recent.count_unverified = false;
-        let left = std::mem::take(&mut record.recent.left);
+        let (left, unchanged) = (std::mem::take(&mut record.recent.left), std::mem::take(&mut record.recent.unchanged));
 
         let previous = record.last_snapshot.take().filter(|_| !ignored).map(|list| {
             let by_name = read.map_or_else(|| player_list::EntriesByName::of(&list.entries), |(_, by_name)| by_name);
-            Previous { list, by_name, left }
+            Previous { list, by_name, left, unchanged }
         });
-        let nothing = Compared { rated: false, transition: Transition::Unknown, before: PreviousSighting::Invisible };
+        let nothing =
+            Compared { round: RoundEnd::None, transition: Transition::Unknown, before: PreviousSighting::Invisible };
         let (previous, compared) = match previous {
             Some(mut previous) => {
                 let same_map = match (&previous.list.map_without_key, &map_without_key) {
@@ -100,7 +113,7 @@ impl GlobalState {
         let player_list::PlayerList { entries, by_name, .. } = list;
         let total_points = entries.iter().filter_map(PlayerEntry::playing_points).sum();
         let change = ListChange {
-            rated: compared.rated,
+            round: compared.round,
             transition: compared.transition,
             previous_ms: previous.as_ref().map_or(t_ms, |previous| previous.t_ms),
             best_before: best_points(entries_before),
@@ -124,7 +137,7 @@ impl GlobalState {
     fn compare_lists(
         &mut self,
         origin: ListOrigin<'_>,
-        Previous { list: prev, by_name, left }: &mut Previous,
+        Previous { list: prev, by_name, left, unchanged }: &mut Previous,
         list: &mut player_list::PlayerList,
         same_map: bool,
         record: &mut ServerRecord,
@@ -145,6 +158,12 @@ impl GlobalState {
             () if restarted => Transition::NewRound,
             () => Transition::SameRound,
         };
+        let is_shortly_after = same_game && !restarted && gap.ms() <= LEFT_AT_END_MS;
+        record.recent.unchanged = is_shortly_after && gap.ms() >= UNCHANGED_MS_MIN && {
+            let points =
+                |&(p, c): &(u16, u16)| (prev.entries[usize::from(p)].points, list.entries[usize::from(c)].points);
+            !common.is_empty() && best_points(&prev.entries) > 0 && common.iter().map(points).all(|(p, c)| p == c)
+        };
         let mut stays = Vec::new();
         if is_visible {
             if same_game {
@@ -157,16 +176,19 @@ impl GlobalState {
             self.estimate_unseen(&mut prev.entries, &list.entries, &stays, gap);
         }
         let listed = prev.entries.len();
-        let mut rated = false;
+        let mut round = RoundEnd::None;
         if restarted {
             add_those_who_left(&mut prev.entries, std::mem::take(left));
-            rated = self.rate_round(origin, &record.tags, &mut prev.entries, t_ms)?;
+            let sure = *unchanged || gap.ms() <= SURE_GAP_MS;
+            if self.rate_round(origin, &record.tags, &mut prev.entries, sure, t_ms)? {
+                round = RoundEnd::Rated { sure };
+            }
         }
         for (p, c) in stays {
             let (before, now) = (&mut prev.entries[usize::from(p)], &mut list.entries[usize::from(c)]);
             self.credit_stay(origin, before, now, gap, &mut record.screening)?;
         }
-        if self.settings.rules.are_of_2() && !restarted && same_game && gap.ms() <= LEFT_AT_END_MS {
+        if self.settings.rules.are_of_2() && is_shortly_after {
             record.recent.left = those_who_left(&prev.entries, &list.entries);
         }
         for entry in &mut prev.entries {
@@ -174,7 +196,7 @@ impl GlobalState {
         }
         prev.entries.truncate(listed);
         let before = if is_visible { PreviousSighting::Visible(gap) } else { PreviousSighting::Invisible };
-        Ok(Compared { rated, transition, before })
+        Ok(Compared { round, transition, before })
     }
 
     /// Credits the players of a list who are not credited for a stay.
@@ -210,7 +232,8 @@ impl GlobalState {
                 }
                 before => before,
             };
-            self.credit_entry(origin, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
+            let (entry, connected_ms) = (&mut list.entries[at], list.connected_ms.get(at).copied().flatten());
+            self.credit_entry(origin, player, entry, connected_ms, before, t_ms, &mut record.screening)?;
         }
         Ok(())
     }

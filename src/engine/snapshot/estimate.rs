@@ -5,7 +5,7 @@ use crate::engine::GlobalState;
 use crate::model::WindowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::PlayerEntry;
-use crate::rank::estimate::{self, Rates};
+use crate::rank::estimate::{self, Rates, Unseen, UnseenPoints};
 use crate::rank::points;
 
 impl GlobalState {
@@ -34,7 +34,7 @@ impl GlobalState {
         }
         for &window in &self.current_windows.keys {
             let rates = Rates::of(prev.iter().filter_map(|entry| row_with_points(entry, window)));
-            let mut at_end_ms = 0.0;
+            let mut at_end = UnseenPoints::NONE;
             if gap.restarted {
                 let (mut points, mut rate) = (0_i64, 0.0);
                 for (entry, now) in prev.iter().zip(&points_now) {
@@ -43,19 +43,18 @@ impl GlobalState {
                         rate += rates.rate(row);
                     }
                 }
-                at_end_ms = estimate::unseen_at_round_end_ms(gap.ms(), points, rate);
+                at_end = estimate::unseen_at_round_end(gap.ms(), points, rate);
             }
-            let before_leaving_ms = estimate::unseen_before_leaving_ms(gap.ms(), gap.restarted);
+            let before_leaving = estimate::unseen_before_leaving(gap.ms(), gap.restarted);
             for (entry, &stays) in prev.iter_mut().zip(&stay) {
                 let has_points = entry.points.is_some();
                 let Some(row) = entry.presence.as_mut().and_then(|presence| presence.row_mut(window)) else { continue };
                 if has_points {
-                    let unseen_ms = if stays { at_end_ms } else { before_leaving_ms };
-                    let points = estimate::thousandths(rates.rate(row), unseen_ms);
-                    row.points_unseen_thousandths = row.points_unseen_thousandths.saturating_add(points);
+                    let unseen = if stays { at_end } else { before_leaving };
+                    unseen.add_to(row, rates.rate(row));
                 }
                 if !stays {
-                    row.time_est_ms += gap.ms() as u64 / 2;
+                    Unseen::half_of(gap.ms()).add_to(row, None);
                 }
             }
         }

@@ -10,7 +10,7 @@ mod presence;
 mod rounds;
 mod screening;
 
-use self::compare::ListChange;
+use self::compare::{ListChange, RoundEnd};
 use self::screening::ScreeningResult;
 use super::{Engine, GlobalState, Notice, Outcome, ReadError, ServerState, StoreReader};
 use crate::model::commit::WeekPhase;
@@ -165,7 +165,9 @@ impl Engine {
                                 self.counts.snapshots += 1;
                                 let change =
                                     global.apply_snapshot(source, server, server_state, snapshot, credible, week)?;
-                                self.counts.rounds += u64::from(change.rated);
+                                self.counts.rounds += u64::from(change.round != RoundEnd::None);
+                                let sure = change.round == RoundEnd::Rated { sure: true };
+                                self.counts.rounds_sure += u64::from(sure);
                                 compared = Some(change);
                             }
                         }

@@ -7,6 +7,7 @@ use crate::model::commit::RowKey;
 use crate::model::row::PlayerRow;
 use crate::model::server::{PlayerEntry, Presence, PresenceRows, Screening};
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WindowKey};
+use crate::rank::estimate::Unseen;
 use crate::rank::{clq1, elo, points};
 
 /// The time between two snapshots that are compared.
@@ -43,6 +44,8 @@ pub(super) struct ListOrigin<'s> {
     pub game: GameKey,
     /// The map that time is counted for.
     pub map: MapKey,
+    /// The protocol rounds connected times down to this.
+    pub connected_step_ms: i64,
 }
 
 impl GlobalState {
@@ -95,6 +98,7 @@ impl GlobalState {
         origin: ListOrigin<'_>,
         player: PlayerKey,
         entry: &mut PlayerEntry,
+        connected_ms: Option<u64>,
         before: PreviousSighting,
         t_ms: i64,
         screening: &mut Option<Box<Screening>>,
@@ -102,10 +106,16 @@ impl GlobalState {
         let (segment_start_ms, rows) = (t_ms, PresenceRows::new());
         let mut presence = Presence { player, segment_start_ms, segment_points: 0.0, rows, session: None };
         let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
-        let (starts, gain, time_est_ms) = match before {
-            PreviousSighting::Invisible => (1, 0, 60_000),
-            PreviousSighting::Visible(gap) => (1, from_zero, gap.ms() as u64 / 2),
-            PreviousSighting::Spectating(gap) => (0, if gap.restarted { from_zero } else { 0 }, gap.ms() as u64 / 2),
+        let (starts, gain, unseen, connected) = match before {
+            PreviousSighting::Invisible => (1, 0, Unseen::BEFORE_VISIBLE, None),
+            PreviousSighting::Visible(gap) => {
+                let connected = connected_ms
+                    .and_then(|connected_ms| Unseen::connected(connected_ms, gap.ms(), origin.connected_step_ms));
+                (1, from_zero, Unseen::half_of(gap.ms()), connected)
+            }
+            PreviousSighting::Spectating(gap) => {
+                (0, if gap.restarted { from_zero } else { 0 }, Unseen::half_of(gap.ms()), None)
+            }
         };
         let gain = self.credible_gain(gain, screening, t_ms);
         let has_points = entry.points.is_some();
@@ -113,7 +123,7 @@ impl GlobalState {
         let mut saturated = false;
         for (_, row) in self.current_rows(origin, &mut presence, t_ms)? {
             row.starts = row.starts.saturating_add(starts);
-            row.time_est_ms += time_est_ms;
+            unseen.add_to(row, connected);
             row.has_points |= has_points;
             if starts > 0 {
                 row.time_at_ms = t_ms;

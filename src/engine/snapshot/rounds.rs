@@ -14,17 +14,20 @@ struct Round<'r> {
     /// `None`: without a presence.
     players: &'r [Option<PlayerKey>],
     points: &'r [i64],
+    sure: bool,
     t_ms: i64,
 }
 
 impl GlobalState {
     /// Rates a final list: ELO and CLQ2 (docs/rules.md sections 4, 6, 7), credited to the windows of the
-    /// snapshot that revealed the restart. `game` is the game of the list.
+    /// snapshot that revealed the restart. `game` is the game of the list. `sure`: the list shows the end of the
+    /// round.
     pub(super) fn rate_round(
         &mut self,
         origin: ListOrigin<'_>,
         tags: &[TagKey],
         entries: &mut [PlayerEntry],
+        sure: bool,
         t_ms: i64,
     ) -> Result<bool, ReadError> {
         let Some(order) = round::final_list(entries) else { return Ok(false) };
@@ -61,10 +64,9 @@ impl GlobalState {
             for (&(i, _), rating) in order.iter().zip(ratings) {
                 let Some(presence) = &mut entries[usize::from(i)].presence else { continue };
                 let row = &mut presence.rows[at].1;
-                let rounds = row.elo_rounds.saturating_add(1);
-                row.set_rating(Rating { elo: rating, rounds, at_ms: t_ms });
+                row.set_rating(row.rating().after_round(rating, sure, t_ms));
             }
-            let round = Round { players: &players, points: &points, t_ms };
+            let round = Round { players: &players, points: &points, sure, t_ms };
             for tag in std::iter::once(None).chain(tags.iter().copied().map(Some)) {
                 self.rate_scope(origin.source, window, origin.game, tag, &round)?;
             }
@@ -81,7 +83,7 @@ impl GlobalState {
         tag: Option<TagKey>,
         round: &Round<'_>,
     ) -> Result<(), ReadError> {
-        let &Round { players, points, t_ms } = round;
+        let &Round { players, points, sure, t_ms } = round;
         self.player_windows.prefetch(players.iter().flatten().map(|player| (window, *player)));
         let mut before = Vec::with_capacity(players.len());
         for player in players {
@@ -92,13 +94,13 @@ impl GlobalState {
                 },
                 None => None,
             };
-            before.push(rating.unwrap_or(Rating { elo: elo::ELO_START, rounds: 0, at_ms: t_ms }));
+            before.push(rating.unwrap_or(Rating { elo: elo::ELO_START, ..Rating::UNRATED }));
         }
         let ratings: Vec<f64> = before.iter().map(|rating| rating.elo).collect();
         let ratings = elo::new_ratings(points, &ratings, self.settings.rules.elo);
         for ((player, before), elo) in players.iter().zip(before).zip(ratings) {
             let Some(player) = *player else { continue };
-            let rating = Rating { elo, rounds: before.rounds.saturating_add(1), at_ms: t_ms };
+            let rating = before.after_round(elo, sure, t_ms);
             self.player_window_mut(source, window, game, player)?.set_rating(tag, rating);
         }
         Ok(())
@@ -118,7 +120,7 @@ impl GlobalState {
         }
         for older in self.weeks_before(window) {
             if let Some(rating) = self.player_window(source, older, game, player)?.rating(tag) {
-                return Ok(Some(Rating { rounds: 0, ..rating }));
+                return Ok(Some(Rating { rounds: 0, sure: 0, ..rating }));
             }
         }
         Ok(None)

@@ -14,6 +14,7 @@ use super::row::Ranking;
 use super::server::ScreenReason;
 use crate::model::name_hash::NameHash;
 use crate::model::view::board::OrderView;
+use crate::model::view::export::EstimatesView;
 
 /// The engine's part of the status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -108,6 +109,9 @@ pub struct EngineCounts {
     pub misses_by_class: [u64; 7],
     /// Rounds that ended.
     pub rounds: u64,
+    /// Those of them whose last list shows the end of the round.
+    #[serde(default)]
+    pub rounds_sure: u64,
     /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
@@ -592,22 +596,21 @@ pub struct PlayerWeekView {
     pub starts: u32,
     /// Time on the server, ms.
     pub time_ms: u64,
-    /// Estimated time on the server, with the parts that no scan has seen, ms.
-    #[serde(default)]
-    pub time_est_ms: u64,
+    #[serde(flatten)]
+    pub estimates: EstimatesView,
     /// Points made.
     pub points: i64,
-    /// Estimated points, with those that no scan has seen; three decimals.
-    #[serde(default)]
-    pub points_est: f64,
     /// CLQ1, in thousandths of a point.
     pub clq1: u64,
     /// CLQ2, in points.
     pub clq2: u64,
     /// ELO rating at the end of the week.
     pub elo: f64,
-    /// Rounds that were rated for ELO.
+    /// Rounds that were rated for ELO and CLQ2.
     pub elo_rounds: u32,
+    /// Those of them whose winner is sure: the last list shows the end of the round.
+    #[serde(default)]
+    pub elo_rounds_sure: u32,
     /// Positions by ranking; absent if not ranked.
     pub positions: std::collections::BTreeMap<Ranking, u32>,
 }

@@ -68,6 +68,7 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
     for (name, help, count) in [
         ("implausible_snapshots", "Full snapshots that screening treated as partial", counts.implausible_snapshots),
         ("rounds", "Rounds that ended", counts.rounds),
+        ("rounds_sure", "Rounds whose last list shows their end", counts.rounds_sure),
         ("scans_out_of_order", "Outcomes older than the last one of the server", counts.out_of_order),
         ("scans_late", "Scheduled scans that began more than 2 s late", counts.late_scans),
         ("scans_elastic", "Scans whose time was chosen within the budget", counts.elastic_scans),

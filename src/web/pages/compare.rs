@@ -227,6 +227,7 @@ fn better(is_better: bool, text: String) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::view::export::EstimatesView;
 
     fn week(week: &str, server: &str, positions: &[(Ranking, u32)]) -> PlayerWeekView {
         PlayerWeekView {
@@ -235,13 +236,13 @@ mod tests {
             measured_ms: 0,
             starts: 0,
             time_ms: 0,
-            time_est_ms: 0,
+            estimates: EstimatesView { time_est_ms: 0, points_est: 0.0, ..EstimatesView::default() },
             points: 0,
-            points_est: 0.0,
             clq1: 0,
             clq2: 0,
             elo: 1_000.0,
             elo_rounds: 0,
+            elo_rounds_sure: 0,
             positions: positions.iter().copied().collect(),
         }
     }

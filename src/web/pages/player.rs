@@ -22,6 +22,7 @@ use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::board::PlayerSelector;
+use crate::model::view::export::EstimatesView;
 use crate::model::view::{BestView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
@@ -157,14 +158,23 @@ fn favourites(player: &PlayerView) -> Markup {
 fn totals(weeks: &[PlayerWeekView]) -> Markup {
     let time_ms = weeks.iter().map(|week| week.time_ms as i64).sum();
     let points = weeks.iter().map(|week| week.points).sum();
-    let points_est: f64 = weeks.iter().map(|week| week.points_est).sum();
-    let time_est_ms = weeks.iter().map(|week| week.time_est_ms as i64).sum();
+    let estimates = || weeks.iter().map(|week| week.estimates);
+    let points_est: f64 = estimates().map(|of| of.points_est).sum();
+    let time_est_ms = estimates().map(|of| of.time_connected_ms as i64).sum();
+    // Weeks are independent of each other.
+    let error = |of_week: fn(EstimatesView) -> f64| estimates().map(|of| of_week(of).powi(2)).sum::<f64>().sqrt();
+    let points_error = error(|of| of.points_est_error).ceil() as i64;
+    let time_error_ms = error(|of| of.time_connected_error_ms as f64).ceil() as i64;
     html! {
         div { dt { "Points, counted" } dd { (signed(points)) } }
-        div { dt { "Points, estimated" } dd { (signed(points_est.round() as i64)) } }
+        div { dt { (estimated("Points, estimated")) } dd { (signed(points_est.round() as i64)) " \u{b1} " (signed(points_error)) } }
         div { dt { "Time, counted" } dd { (duration(time_ms)) } }
-        div { dt { "Time, estimated" } dd { (duration(time_est_ms)) } }
+        div { dt { (estimated("Time, estimated")) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } }
     }
+}
+
+fn estimated(what: &str) -> Markup {
+    html! { abbr title="With what no scan has seen. In four cases of five the true value is not further away than the second number." { (what) } }
 }
 
 /// The name of a server of the player.
@@ -211,6 +221,7 @@ fn weeks(player: &PlayerView) -> Markup {
                     tr {
                         th scope="col" { "Week" } th scope="col" { "Server" }
                         @for of in Ranking::ALL { th scope="col" .n { abbr title=(ranking(of).1) { (ranking(of).0) } } th scope="col" .n { "#" } }
+                        th scope="col" .n { abbr title="Rounds that count for CLQ2 and ELO, and those of them whose winner is sure: a scan saw their end" { "Rounds, sure" } }
                     }
                 }
                 tbody {
@@ -222,6 +233,7 @@ fn weeks(player: &PlayerView) -> Markup {
                                 td .n { (score(of, shown_score(week, of))) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
                             }
+                            td .n { (count(week.elo_rounds)) ", " (count(week.elo_rounds_sure)) }
                         }
                     }
                 }

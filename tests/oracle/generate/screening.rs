@@ -42,7 +42,9 @@ pub fn log(seed: u64, calendar: &Calendar) -> String {
     let edge = calendar.week_start_ms(WeekKey(week));
     let mut lines: Vec<(i64, String)> = Vec::new();
     for number in 0..2 + random.below(4) as usize {
-        let mut server = Server::new(number, &limits, random);
+        // A separate generator, so that the rest of a log does not depend on connected times.
+        let connections = Random::new(seed ^ ((number as u64) << 32) ^ 0xC0_22EC7);
+        let mut server = Server::new(number, &limits, connections, random);
         server.t = edge - random.between(1, 5) * HOUR_MS + random.between(0, 200_000);
         let end = server.t + random.pick(&[6, 9, 11]) * HOUR_MS;
         while server.t < end {
@@ -78,6 +80,9 @@ struct Server {
     flood: (u64, Flood),
     t: i64,
     exact: bool,
+    /// What connected times are rounded down to; `None`: the server sends none.
+    connected_step_ms: Option<i64>,
+    connections: Random,
 }
 
 #[derive(Clone)]
@@ -89,6 +94,8 @@ struct Player {
     bot: bool,
     spectator: Option<Spectator>,
     has_points: bool,
+    /// `None`: there is no connected time.
+    joined: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -112,7 +119,7 @@ enum Flood {
 }
 
 impl Server {
-    fn new(number: usize, limits: &Screen, random: &mut Random) -> Server {
+    fn new(number: usize, limits: &Screen, connections: Random, random: &mut Random) -> Server {
         let (scheme, game, marker) = random.pick(&[
             ("quake3", "Xonotic", Some(-666)),
             ("darkplaces", "Nexuiz", Some(-666)),
@@ -149,6 +156,12 @@ impl Server {
             flood: (0, Flood::Names),
             t: 0,
             exact: random.chance(70),
+            connected_step_ms: match scheme {
+                "quakeworld" => Some(60_000),
+                "source" => Some(1_000),
+                _ => None,
+            },
+            connections,
         }
     }
 
@@ -271,7 +284,11 @@ impl Server {
 
     fn toggle_spectator(&mut self, n: usize, random: &mut Random) {
         let marked = self.marker.is_some() && random.chance(70);
+        let joined = self.joined();
         let player = &mut self.players[n];
+        if self.connections.chance(40) {
+            player.joined = joined;
+        }
         player.spectator = match player.spectator {
             Some(_) => None,
             None if marked => Some(Spectator::Marked),
@@ -307,7 +324,17 @@ impl Server {
             PointsShown::None => false,
         };
         let points = random.pick(&[0, 0, 3, -1, 12]);
-        self.players.push(Player { name, points, ping, bot, spectator, has_points });
+        let joined = self.joined();
+        self.players.push(Player { name, points, ping, bot, spectator, has_points, joined });
+    }
+
+    /// When a new player joined, mostly since the last list. Sometimes there is no connected time, or an absurd one.
+    fn joined(&mut self) -> Option<i64> {
+        match self.connections.below(20) {
+            0 => None,
+            1 => Some(self.t - 2_000_000_000_000),
+            _ => Some(self.t - self.connections.between(0, 150_000)),
+        }
     }
 
     fn lines(&self, random: &mut Random, lines: &mut Vec<(i64, String)>) {
@@ -326,6 +353,7 @@ impl Server {
                     bot: false,
                     spectator: None,
                     has_points: true,
+                    joined: Some(self.t),
                 };
                 players.extend((players.len()..entries).map(extra));
                 self.line(&players, &self.announced(&players, random))
@@ -384,10 +412,14 @@ impl Server {
             _ => String::new(),
         };
         let ping = p.ping.map_or(String::new(), |ping| format!(",\"ping\":{ping}"));
+        let connected = match (self.connected_step_ms, p.joined) {
+            (Some(step_ms), Some(joined)) => format!(",\"connected_ms\":{}", (self.t - joined) / step_ms * step_ms),
+            _ => String::new(),
+        };
         // A2S does not mark bots.
         let bot = format!(",\"bot\":{}", p.bot && !self.a2s);
         let spectator = if p.spectator == Some(Spectator::Flagged) { ",\"spectator\":true" } else { "" };
-        format!("{{\"name\":{}{points}{ping}{bot}{spectator}}}", json(&p.name))
+        format!("{{\"name\":{}{points}{ping}{connected}{bot}{spectator}}}", json(&p.name))
     }
 }
 

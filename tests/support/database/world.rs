@@ -11,7 +11,7 @@ use clqd::model::archive::{
 };
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::outbox::WriterBeat;
-use clqd::model::row::{BestPositions, TopTen};
+use clqd::model::row::{BestPositions, TopTen, Uncertainty};
 use clqd::model::server::{ScreenReason, SeriesRecord};
 use clqd::model::view::ScreenedView;
 use clqd::model::{
@@ -389,7 +389,14 @@ impl World {
                 points: self.random(500) as i64 - 20,
                 points_est: self.random(500_000) as f64 / 1_000.0,
                 elo: 1_000.0 + self.random(1 << 30) as f64 / 3.0e7 - 17.9,
-                elo_rounds: self.random(3) as u32,
+                elo_rounds: 2 + self.random(3) as u32,
+                elo_rounds_sure: self.random(3) as u32,
+                uncertainty: Uncertainty {
+                    time_est_s2: self.random(1 << 20) as u32,
+                    connected_difference_ms: self.random(1 << 20) as i64 - (1 << 19),
+                    time_connected_s2: self.random(1 << 20) as u32,
+                    points_est_thousandths: self.random(1 << 34),
+                },
                 clq1: self.random(1 << 40),
                 clq2: self.random(80),
                 places: [position, None, position.filter(|it| it % 2 == 0), position, position]
@@ -561,7 +568,10 @@ impl World {
                         player_totals.entry((r.player, it.week)).or_default().add(r);
                         let mut rest = vec![text(r.player), text(r.measured_ms), text(r.starts), text(r.time_ms)];
                         rest.extend([text(r.time_est_ms), text(r.points), format!("{:?}", r.points_est)]);
-                        rest.extend([format!("{:?}", r.elo), text(r.elo_rounds)]);
+                        rest.extend([format!("{:?}", r.elo), text(r.elo_rounds), text(r.elo_rounds_sure)]);
+                        let Uncertainty { time_est_s2, time_connected_s2, points_est_thousandths, .. } = r.uncertainty;
+                        rest.extend([text(time_est_s2), text(r.time_connected_ms()), text(time_connected_s2)]);
+                        rest.push(text(points_est_thousandths));
                         rest.extend([text(r.clq1), text(r.clq2)]);
                         let places = r.places.each_ref().map(Option::as_ref);
                         rest.extend(places.map(|place| maybe(place.map(|place| hex(&place.order.to_bytes())))));
@@ -691,7 +701,8 @@ const TABLES: [(&str, &str); 19] = [
     ("server_week", "*"),
     (
         "player_week",
-        "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, clq1, clq2, \
+        "week, server, player, measured_ms, starts, time_ms, time_est_ms, points, points_est, elo, elo_rounds, \
+         elo_rounds_sure, time_est_variance, time_connected_ms, time_connected_variance, points_est_variance, clq1, clq2, \
          HEX(clq1_order), HEX(clq2_order), HEX(elo_order), HEX(points_order), HEX(time_order), clq1_reached_after_ms, \
          clq2_reached_after_ms, elo_reached_after_ms, points_reached_after_ms, time_reached_after_ms, \
          HEX(clq1_segments), HEX(clq2_games), clq1_position, \
