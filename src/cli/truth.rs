@@ -79,6 +79,7 @@ pub fn run(args: &TruthArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     }
     let mut out = Output::ending();
     let mut table = Table::new(COLUMNS).with_optional(&["seed", "scenario"]);
+    let mut rows = Vec::new();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     for runs in runs.chunks(threads) {
         for (plan, settings, accuracy) in run_beside_each_other(runs) {
@@ -95,11 +96,17 @@ pub fn run(args: &TruthArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
                 true => writeln!(out, "{}", json::to_string(&row))?,
                 false => table.row(&mut out, cells(&row))?,
             }
+            rows.push(row);
         }
     }
     table.flush(&mut out)?;
     if !app.json() {
         note(LEGEND);
+        writeln!(out)?;
+        let mut table = Table::new(ESTIMATE_COLUMNS).with_optional(&["seed", "scenario"]);
+        rows.iter().try_for_each(|row| table.row(&mut out, estimate_cells(row)))?;
+        table.flush(&mut out)?;
+        note(ESTIMATE_LEGEND);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -147,6 +154,36 @@ const COLUMNS: &[(&str, Align)] = &[
     ("points", Align::Right),
     ("time", Align::Right),
 ];
+
+const ESTIMATE_LEGEND: &str = "sure: percent of the found rounds; right: of these, with the right winner. time est,
+time con, points est: the median error of a player in percent, and the percent of the
+players whose true value is within the error that is given with the estimate (80 is meant).";
+
+const ESTIMATE_COLUMNS: &[(&str, Align)] = &[
+    ("scenario", Align::Truncate(21)),
+    ("budget", Align::Right),
+    ("seed", Align::Right),
+    ("sure", Align::Right),
+    ("right", Align::Right),
+    ("time est", Align::Right),
+    ("within", Align::Right),
+    ("time con", Align::Right),
+    ("within", Align::Right),
+    ("points est", Align::Right),
+    ("within", Align::Right),
+];
+
+fn estimate_cells(row: &AccuracyRow) -> Vec<String> {
+    let it = &row.accuracy;
+    let medians = [it.time_est_median, it.time_connected_median, it.points_est_median];
+    let within = [it.time_est_within, it.time_connected_within, it.points_est_within];
+    let mut cells = vec![row.scenario.to_owned(), row.budget.to_string(), row.seed.to_string()];
+    cells.extend([it.sure, it.sure_winner].map(|percent| format!("{percent:.1}")));
+    for (median, within) in medians.into_iter().zip(within) {
+        cells.extend([format!("{median:.2}"), format!("{within:.0}")]);
+    }
+    cells
+}
 
 fn cells(row: &AccuracyRow) -> Vec<String> {
     let Accuracy { scans, time_error, points_error, found, winner, first_three, .. } = row.accuracy;

@@ -32,6 +32,17 @@ pub struct Accuracy {
     pub found: f64,
     pub winner: f64,
     pub first_three: f64,
+    /// Percent of the found rounds that are *sure*, and of those the percent whose winner is right.
+    pub sure: f64,
+    pub sure_winner: f64,
+    /// Median error of the estimates of a player on a server, percent.
+    pub time_est_median: f64,
+    pub time_connected_median: f64,
+    pub points_est_median: f64,
+    /// Percent of the players on a server whose true value is within the interval of the estimate.
+    pub time_est_within: f64,
+    pub time_connected_within: f64,
+    pub points_est_within: f64,
     /// Spearman's correlation of ranks on a server with the true ones, weighted by players.
     pub clq1: f64,
     pub clq2: f64,
@@ -44,6 +55,8 @@ pub struct Accuracy {
 #[derive(Clone, Debug)]
 pub struct RatedList {
     pub last_scan_ms: i64,
+    /// The engine says that the list shows the end of the round.
+    pub sure: bool,
     pub standings: Vec<Standing>,
 }
 
@@ -57,7 +70,8 @@ pub struct Found {
 /// Compares all servers; `scans` is the number for each server and two minutes.
 pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accuracy {
     let mut accuracy = Accuracy { scans, ..Accuracy::default() };
-    let [mut found, mut winner, mut three] = [0_u64; 3];
+    let [mut found, mut winner, mut three, mut sure, mut sure_winner] = [0_u64; 5];
+    let mut estimates = [Estimates::default(), Estimates::default(), Estimates::default()];
     let (mut truth_sums, mut row_sums) = ([0.0; 2], [0.0; 4]);
     let (mut weight, mut correlations) = (0.0, [0.0; 5]);
     for (play, of_server) in servers {
@@ -72,12 +86,23 @@ pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accurac
                 (_, expected) => expected.is_none(),
             };
             winner += u64::from(is_right(0));
+            sure += u64::from(list.sure);
+            sure_winner += u64::from(list.sure && is_right(0));
             three += u64::from((0..3).all(is_right));
         }
         let players = play.truth();
-        for truth in &players {
+        for (player, truth) in players.iter().enumerate() {
             truth_sums[0] += truth.present_ms as f64;
             truth_sums[1] += truth.points as f64;
+            let Some(row) = of_server.rows.get(&player_name(player)) else { continue };
+            let [time, connected, points] = &mut estimates;
+            time.add(row.time_est_ms as f64, row.time_est_error_ms() as f64, truth.present_ms as f64);
+            connected.add(
+                row.time_connected_ms() as f64,
+                row.time_connected_error_ms() as f64,
+                truth.present_ms as f64,
+            );
+            points.add(row.points_est(), row.points_est_error(), truth.points as f64);
         }
         for row in of_server.rows.values() {
             row_sums[0] += row.time_ms() as f64;
@@ -92,6 +117,12 @@ pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accurac
     }
     let percent = |part: u64| 100.0 * part as f64 / accuracy.rounds.max(1) as f64;
     [accuracy.found, accuracy.winner, accuracy.first_three] = [found, winner, three].map(percent);
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    [accuracy.sure, accuracy.sure_winner] = [share(sure, found), share(sure_winner, sure)];
+    [accuracy.time_est_within, accuracy.time_connected_within, accuracy.points_est_within] =
+        estimates.each_ref().map(|estimates| share(estimates.within, estimates.rows));
+    [accuracy.time_est_median, accuracy.time_connected_median, accuracy.points_est_median] =
+        estimates.map(Estimates::median_error);
     let error = |value: f64, truth: f64| 100.0 * (value / truth - 1.0);
     accuracy.time_error = error(row_sums[0], truth_sums[0]);
     accuracy.points_error = error(row_sums[1], truth_sums[1]);
@@ -99,6 +130,32 @@ pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accurac
     accuracy.points_est_error = error(row_sums[3], truth_sums[1]);
     let [clq1, clq2, elo, points, time] = correlations.map(|sum| sum / weight);
     Accuracy { clq1, clq2, elo, points, time, ..accuracy }
+}
+
+/// Estimates of one kind, compared with the truth.
+#[derive(Default)]
+struct Estimates {
+    rows: u64,
+    /// Rows whose true value is within the interval.
+    within: u64,
+    /// Errors as shares of the true value, where it is not 0.
+    errors: Vec<f64>,
+}
+
+impl Estimates {
+    fn add(&mut self, estimate: f64, error: f64, truth: f64) {
+        self.rows += 1;
+        self.within += u64::from((estimate - truth).abs() <= error);
+        if truth > 0.0 {
+            self.errors.push((estimate / truth - 1.0).abs());
+        }
+    }
+
+    /// Percent.
+    fn median_error(mut self) -> f64 {
+        self.errors.sort_unstable_by(f64::total_cmp);
+        self.errors.get(self.errors.len() / 2).map_or(0.0, |error| 100.0 * error)
+    }
 }
 
 /// The rated list whose last scan was in the round.
@@ -213,7 +270,8 @@ mod tests {
                 row.clq2_games.insert(game, 0);
             }
         }
-        let list = |round: &Round| RatedList { last_scan_ms: round.ended_ms, standings: round.finals.clone() };
+        let list =
+            |round: &Round| RatedList { last_scan_ms: round.ended_ms, sure: true, standings: round.finals.clone() };
         let lists = play.rounds().iter().map(list).collect();
         let exact = compare(&[(&play, Found { lists, rows })], 1.0, &rules);
         assert!(exact.rounds > 50, "{exact:?}");

@@ -279,7 +279,7 @@ impl Play {
             name: player_name(present.player).into(),
             points: Some(present.points),
             ping: Some(40),
-            connected_ms: None,
+            connected_ms: Some((self.now_ms - present.joined_ms).unsigned_abs() / 1_000 * 1_000),
             bot: false,
             spectator: false,
         };

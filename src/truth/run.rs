@@ -67,10 +67,12 @@ pub fn run(plan: Plan, settings: EngineSettings, mut progress: impl FnMut(f64)) 
             true => Outcome::Miss { t_ms: now_ms, reason: "lost".to_owned() },
             false => Outcome::Snapshot(snapshot.clone()),
         };
-        let rounds_before = state.engine.counts().rounds;
+        let rounds = |state: &State| [state.engine.counts().rounds, state.engine.counts().rounds_sure];
+        let before = rounds(&state);
         state.handle(Event::Scanned { server: probe.server, id: probe.id, sent_ms: Some(now_ms), outcome })?;
         if !is_missed {
-            server.scanned(&snapshot, state.engine.counts().rounds > rounds_before);
+            let after = rounds(&state);
+            server.scanned(&snapshot, (after[0] > before[0]).then_some(after[1] > before[1]));
         }
         if scans % COMMIT_OUTCOMES == 0 {
             while state.engine.poll_notice().is_some() {}
@@ -124,7 +126,8 @@ impl SimulatedServer {
     }
 
     /// Notes a list, and the final list of the round if the engine rated one (docs/rules.md section 4).
-    fn scanned(&mut self, snapshot: &Snapshot, rated: bool) {
+    /// `rated`: whether it is sure.
+    fn scanned(&mut self, snapshot: &Snapshot, rated: Option<bool>) {
         let standings: Vec<Standing> = (0..PLAYERS)
             .filter_map(|player| {
                 let listed = snapshot.players.iter().find(|listed| *listed.name == *player_name(player))?;
@@ -133,10 +136,10 @@ impl SimulatedServer {
             .collect();
         let mut left = Vec::new();
         if let Some(List { t_ms, standings: before, left: before_left }) = self.last.take() {
-            if rated {
+            if let Some(sure) = rated {
                 let mut finals: Vec<Standing> = before.iter().chain(&before_left).copied().collect();
                 finals.sort_by_key(|&(player, points)| (-points, player));
-                self.found.lists.push(RatedList { last_scan_ms: t_ms, standings: finals });
+                self.found.lists.push(RatedList { last_scan_ms: t_ms, sure, standings: finals });
             } else if snapshot.t_ms - t_ms <= LEFT_AT_END_MS {
                 let listed: HashSet<usize> = standings.iter().map(|(player, _)| *player).collect();
                 left = before.into_iter().filter(|(player, _)| !listed.contains(player)).collect();

@@ -18,6 +18,8 @@ struct Accuracy {
     found: f64,
     winner: f64,
     first_three: f64,
+    sure: f64,
+    sure_winner: f64,
     clq1: f64,
     clq2: f64,
     elo: f64,
@@ -37,6 +39,8 @@ impl Accuracy {
             found: mean(|row| row.found),
             winner: mean(|row| row.winner),
             first_three: mean(|row| row.first_three),
+            sure: mean(|row| row.sure),
+            sure_winner: mean(|row| row.sure_winner),
             clq1: mean(|row| row.clq1),
             clq2: mean(|row| row.clq2),
             elo: mean(|row| row.elo),
@@ -68,12 +72,12 @@ pub(super) async fn page() -> PageResult {
         h2 { "Rounds and sums" }
         div .scroll { table {
             thead { tr {
-                @for head in ["scans", "time", "points", "found", "winner", "top 3"] { th .n { (head) } }
+                @for head in ["scans", "time", "points", "found", "winner", "top 3", "sure", "right"] { th .n { (head) } }
             } }
             tbody { @for row in &rows { tr {
                 td .n { (scans(row)) }
                 @for error in [row.time_error, row.points_error] { td .n { (format!("{error:+.1} %")) } }
-                @for share in [row.found, row.winner, row.first_three] { td .n { (format!("{share:.1} %")) } }
+                @for share in [row.found, row.winner, row.first_three, row.sure, row.sure_winner] { td .n { (format!("{share:.1} %")) } }
             } } }
         } }
         h2 { "Order of players" }
@@ -90,6 +94,8 @@ pub(super) async fn page() -> PageResult {
             dd { "The sum over all players, compared with what they truly played and scored." }
             dt { "found, winner, top 3" }
             dd { "How many of the rounds were found, with the right winner, with the right first three. A round is not found if it was too short, or nobody stayed." }
+            dt { "sure, right" }
+            dd { "How many of the found rounds are marked as sure, because a scan saw their end, and how many of these have the right winner." }
             dt { "order of players" }
             dd { "How well the order of the players on a server agrees with the true order: 1 is the same order, 0 is chance." }
         }
@@ -97,6 +103,7 @@ pub(super) async fn page() -> PageResult {
         ul {
             li { "Who played, and for how long, is known as exactly as the time between two scans." }
             li { "Points between the last scan of a round and its end are not seen. So sums of points are too low." }
+            li { "Estimates of time and points include what no scan saw. Each has an error: in four cases of five the true value is not further away." }
             li { "The order of players is closer to the truth than the sums." }
             li { "The simulated players are honest, and each has a name of their own. Real ones share names and change them." }
         }
