@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::chart::rounded;
-use super::format::{count, days, ranking as ranking_name, ranking_meaning, score};
+use super::format::{count, days, ranking as ranking_name, ranking_meaning, score, time};
 use super::{names, overview, search};
 use crate::api::requests;
 use crate::model::Ranking;
@@ -27,6 +27,9 @@ const TOP_ENTRIES: u32 = 10;
 
 /// Players that a search on a board looks for.
 const CANDIDATES: u32 = 20;
+
+/// The players of a game among whom those are looked for who have risen.
+const RISEN_AMONG: u32 = 30;
 
 /// Entries of a page of one board.
 const PAGE_ENTRIES: u32 = 50;
@@ -81,6 +84,73 @@ pub(super) async fn top(
     entries: u32,
 ) -> Result<BoardPart, Problem> {
     part(context, &scope, window, ranking, BoardQuery::Top { count: entries }).await
+}
+
+/// The best of the running week, and who of them has risen.
+pub(super) struct Leaders {
+    pub board: BoardPart,
+    /// Best first.
+    pub risen: Vec<Risen>,
+}
+
+/// A player who is further up than in the week before, or has become one of the best three lately.
+pub(super) struct Risen {
+    entry: BoardEntryView,
+    /// The position in the week before; `None`: the player was not on the board.
+    before: Option<u64>,
+    now_ms: i64,
+}
+
+/// The best players of a game by CLQ1, and who of the first [`RISEN_AMONG`] has risen.
+pub(super) async fn leaders(
+    context: &WebContext,
+    game: &str,
+    all_windows: &[WindowSummary],
+    now_ms: i64,
+    entries: u32,
+) -> Result<Leaders, Problem> {
+    let scope = Scope::Game(game.to_owned());
+    let mut board = top(context, scope.clone(), None, Ranking::Clq1, RISEN_AMONG).await?;
+    let place = Place { scope: &scope, path: "", all_windows, now_ms, window: None, week_coverage: None };
+    let previous = previous(context, &place, &board).await?;
+    let risen = |entry: &BoardEntryView| {
+        let before = previous.as_ref()?.get(&entry.player_key).copied();
+        let risen = Risen { entry: entry.clone(), before, now_ms };
+        risen.is_news().then_some(risen)
+    };
+    let risen = board.entries.iter().filter_map(risen).collect();
+    board.entries.truncate(entries as usize);
+    Ok(Leaders { board, risen })
+}
+
+impl Risen {
+    /// Half as far from the top as in the week before, or one of the best three since a day.
+    fn is_news(&self) -> bool {
+        let position = self.entry.at.position;
+        let is_lately_best = position <= 3 && self.now_ms - self.entry.at.reached_ms < DAY_MS;
+        match self.before {
+            Some(before) => before >= 2 * position.max(2) || (is_lately_best && before > position),
+            None => is_lately_best,
+        }
+    }
+
+    /// How much news it is: the smaller the more.
+    pub fn order(&self) -> (u64, std::cmp::Reverse<u64>) {
+        (self.entry.at.position, std::cmp::Reverse(self.before.unwrap_or(u64::MAX)))
+    }
+
+    pub fn text(&self, game: &Markup) -> Markup {
+        let entry = &self.entry;
+        html! {
+            a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) }
+            " is " b { "number " (count(entry.at.position)) } " of " (game)
+            @match self.before {
+                Some(before) => { span .up { ", up from " (count(before)) } " in the week before" }
+                None => ", and was not ranked in the week before",
+            }
+            ". " span .soft { "Score of " (time(entry.at.reached_ms)) "." }
+        }
+    }
 }
 
 async fn part(
@@ -436,6 +506,28 @@ fn players_text(players: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::view::board::EntryScore;
+
+    #[test]
+    fn news_are_players_who_have_come_closer_to_the_top() {
+        const NOW_MS: i64 = 1_763_942_400_000;
+        let is_news = |position: u64, before: Option<u64>, reached_ms: i64| {
+            let (competition, dense) = (position, position);
+            let at = EntryScore { position, competition, dense, score: 1.0, raw_score: 1, reached_ms };
+            let entry = BoardEntryView { player_key: 1, name: "<b>".to_owned(), display: "<b>".to_owned(), at };
+            let risen = Risen { entry, before, now_ms: NOW_MS };
+            let text = risen.text(&html! { "Quake" }).into_string();
+            assert!(text.contains("&lt;b&gt;") && text.matches("<b>").count() == 1, "{text}");
+            risen.is_news()
+        };
+        let (lately, earlier) = (NOW_MS - 1_000, NOW_MS - 2 * DAY_MS);
+        // Half as far from the top as before; the first two places are alike.
+        assert!(is_news(1, Some(4), earlier) && is_news(2, Some(4), earlier) && is_news(20, Some(40), earlier));
+        assert!(!is_news(1, Some(3), earlier) && !is_news(20, Some(39), earlier) && !is_news(5, Some(4), lately));
+        // One of the best three since a day.
+        assert!(is_news(1, Some(2), lately) && is_news(3, None, lately));
+        assert!(!is_news(1, Some(1), lately) && !is_news(4, None, lately) && !is_news(3, None, earlier));
+    }
 
     #[test]
     fn a_young_week_shows_no_change_of_positions() {

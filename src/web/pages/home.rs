@@ -18,7 +18,6 @@ use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
 use crate::model::calendar::DAY_MS;
-use crate::model::scope::Scope;
 use crate::model::view::board::WindowView;
 use crate::model::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
@@ -30,6 +29,7 @@ const FULL_SERVERS: usize = 10;
 const GAMES: usize = 8;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
+const RISEN: usize = 8;
 
 /// How long the page waits for the leaders.
 const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
@@ -49,11 +49,15 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     );
     let series = online::series(&context, None, None).await?;
     let leaders = overview.games.iter().take(GAMES_WITH_LEADERS).map(async |game| {
-        let board = boards::top(&context, Scope::Game(game.name.clone()), None, Ranking::Clq1, LEADERS);
+        let leaders = boards::leaders(&context, &game.name, &windows, overview.now_ms, LEADERS);
         // After a start, boards are in preparation for some seconds: the page does not wait for them.
-        Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()?))
+        Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, leaders).await.ok()?.ok()?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
+    let mut risen: Vec<_> =
+        leaders.iter().flat_map(|(game, of)| of.risen.iter().map(move |risen| (game, risen))).collect();
+    risen.sort_by_key(|(_, risen)| risen.order());
+    risen.truncate(RISEN);
     let body = html! {
         h1 { (context.identity.title) }
         p .soft { (context.identity.description) }
@@ -88,14 +92,22 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing."
         }
         div .grid {
-            @for (game, board) in &leaders {
+            @for (game, of) in &leaders {
                 section {
                     h3 { a href=(game_path(game)) { (names::game(game)) } }
-                    (board.table(&Default::default()))
+                    (of.board.table(&Default::default()))
                 }
             }
         }
         @if leaders.is_empty() { p { "None yet, or still in preparation after a start." } }
+        @if !risen.is_empty() {
+            h2 { "What has changed" }
+            ul .news {
+                @for (game, risen) in &risen {
+                    li { (risen.text(&html! { a href=(game_path(game)) { (names::game(game)) } })) }
+                }
+            }
+        }
         h2 { "Players over time" }
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
         h2 { "Closed weeks" }

@@ -221,7 +221,7 @@ fn weeks(player: &PlayerView) -> Markup {
                     tr {
                         th scope="col" { "Week" } th scope="col" { "Server" }
                         @for of in Ranking::ALL { th scope="col" .n { abbr title=(ranking(of).1) { (ranking(of).0) } } th scope="col" .n { "#" } }
-                        th scope="col" .n { abbr title="Rounds that count for CLQ2 and ELO, and those of them whose winner is sure: a scan saw their end" { "Rounds, sure" } }
+                        th scope="col" .n { abbr title="Of the rounds that count for CLQ2 and ELO, those whose winner is sure: a scan saw their end" { "Sure rounds" } }
                     }
                 }
                 tbody {
@@ -233,7 +233,7 @@ fn weeks(player: &PlayerView) -> Markup {
                                 td .n { (score(of, shown_score(week, of))) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
                             }
-                            td .n { (count(week.elo_rounds)) ", " (count(week.elo_rounds_sure)) }
+                            td .n { (count(week.elo_rounds_sure)) " of " (count(week.elo_rounds)) }
                         }
                     }
                 }
