@@ -1,9 +1,11 @@
 //! The clients that watch changes (`/api/v1/live`): what they watch, and how many streams each has.
 
 use std::collections::HashMap;
+use std::hash::Hasher;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use rustc_hash::FxHasher;
 use tokio::sync::watch;
 
 use super::limits::{LIVE_STREAMS_MAX, LIVE_STREAMS_PER_CLIENT_MAX};
@@ -61,6 +63,15 @@ pub(super) struct LiveEvent {
     pub data: String,
     /// As `data`, without the fields that change with time alone.
     pub content: String,
+}
+
+impl LiveEvent {
+    /// Names the content, also after a restart: what a client that reconnects has seen last.
+    pub fn id(&self) -> String {
+        let mut hasher = FxHasher::default();
+        hasher.write(self.content.as_bytes());
+        format!("{:016x}", hasher.finish())
+    }
 }
 
 /// What is watched at present. All streams of one subject share a feed, so that an event is made once.

@@ -72,23 +72,37 @@ pub fn encoded(text: &str) -> String {
 
 /// Opens a stream of server-sent events.
 pub fn watch(address: &str, path: &str) -> BufReader<TcpStream> {
+    watch_with(address, path, "")
+}
+
+/// The same, with further headers.
+pub fn watch_with(address: &str, path: &str, headers: &str) -> BufReader<TcpStream> {
     let mut stream = connect(address);
-    let head = format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: clqd\r\n{headers}\r\n");
     stream.write_all(head.as_bytes()).expect("sent");
     BufReader::new(stream)
 }
 
 /// The next event of a stream: its name and its data.
 pub fn next_event(stream: &mut BufReader<TcpStream>) -> (String, Value) {
-    let mut name = String::new();
+    let (_, name, data) = next_event_with_id(stream);
+    (name, data)
+}
+
+/// The same, after its id.
+pub fn next_event_with_id(stream: &mut BufReader<TcpStream>) -> (String, String, Value) {
+    let (mut id, mut name) = (String::new(), String::new());
     loop {
         let mut line = String::new();
         assert!(stream.read_line(&mut line).expect("a line") > 0, "the stream has ended");
         if let Some(event) = line.strip_prefix("event: ") {
             name = event.trim().to_owned();
         }
+        if let Some(text) = line.strip_prefix("id: ") {
+            id = text.trim().to_owned();
+        }
         if let Some(data) = line.strip_prefix("data: ") {
-            return (name, serde_json::from_str(data).expect("JSON"));
+            return (id, name, serde_json::from_str(data).expect("JSON"));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -31,6 +31,9 @@ use crate::web::live_streams::{LiveEvent, StreamPlace};
 use crate::web::problem::Problem;
 use crate::web::query;
 use crate::web::schemas::without;
+
+/// `EventSource` sends the id of the last event when it reconnects.
+const LAST_EVENT_ID: &str = "last-event-id";
 
 /// How often a task looks for changes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -84,7 +87,8 @@ struct Live {
 /// Streams changes of the site or of a server
 ///
 /// Server-sent events; the schema is that of the data of one event. The first event is the present
-/// state. A further event follows when the state has changed, at most every 2 s. A client may have
+/// state, unless its `id` is the `Last-Event-ID` of the request. A further event follows when the state has changed, at most
+/// every 2 s. A client may have
 /// four streams. Like every connection, it ends after 120 s; `EventSource` reconnects
 /// automatically.
 #[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
@@ -93,6 +97,7 @@ struct Live {
 pub(super) async fn live(
     State(context): State<Arc<WebContext>>,
     Extension(Client(client)): Extension<Client>,
+    headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let Parameters { server } = query::parse(&uri)?;
@@ -101,13 +106,17 @@ pub(super) async fn live(
         Some(url) => subscribe(context, requests::ServersShow { url: query::server_url(&url)? }).await?,
         None => subscribe(context, requests::Overview {}).await?,
     };
-    events.mark_changed();
+    // Who reconnects has seen the present state, unless it has changed meanwhile.
+    if headers.get(LAST_EVENT_ID).is_none_or(|seen| *seen != *events.borrow_and_update().id()) {
+        events.mark_changed();
+    }
     let live = Live { events, _place: place };
     let events = stream::unfold(live, |mut live| async move {
         // The feed outlives its streams.
         live.events.changed().await.ok()?;
         let event = live.events.borrow_and_update().clone();
-        Some((Ok::<Event, Infallible>(Event::default().event(event.name).data(&event.data)), live))
+        let sent = Event::default().event(event.name).id(event.id()).data(&event.data);
+        Some((Ok::<Event, Infallible>(sent), live))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }

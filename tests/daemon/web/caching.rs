@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use super::http::{encoded, next_event, watch};
+use super::http::{encoded, next_event, next_event_with_id, watch, watch_with};
 use super::pages::hostile_server;
 use super::{Site, http};
 use crate::sandbox::{Sandbox, wait_until};
@@ -148,6 +148,26 @@ fn streams_have_only_changes() {
                 break;
             }
         }
+    }
+    quiet.stop();
+}
+
+/// Who reconnects with the id of the last event gets only what has changed since.
+#[test]
+fn reconnected_stream_goes_on_after_the_last_event() {
+    let quiet = QuietSite::start();
+    let address = &quiet.site.address;
+    let seen = |id: &str| format!("last-event-id: {id}\r\n");
+    let (id, _, before) = next_event_with_id(&mut watch(address, "/api/v1/live"));
+    let mut again = watch_with(address, "/api/v1/live", &seen(&id));
+    quiet.site.sandbox.ok(["servers", "tag", "--add", "ctf", &quiet.url]);
+    let (changed_id, _, changed) = next_event_with_id(&mut again);
+    assert_ne!((&changed_id, without(&changed, "now_ms")), (&id, without(&before, "now_ms")));
+    assert_eq!(changed["tags"].as_array().expect("tags").len(), 1, "{changed}");
+    // One that was missed is sent at once, and so is the present one to who has seen nothing.
+    for headers in [seen(&id), seen("?"), String::new()] {
+        let (present_id, _, present) = next_event_with_id(&mut watch_with(address, "/api/v1/live", &headers));
+        assert_eq!((&present_id, without(&present, "now_ms")), (&changed_id, without(&changed, "now_ms")), "{headers}");
     }
     quiet.stop();
 }
