@@ -13,7 +13,7 @@
 //!
 //! | part | code |
 //! |---|---|
-//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server, 8: begin or end of a rebuild, 10: rebuilt players, 11: change of the archive, 12: rebuilt server; 9 was a rebuilt server whose rows say nothing of their accuracy), time difference, and what follows |
+//! | event | kind (1: snapshot, 2: miss, 3: command, 4: settings, 5: merge, 6: tick, 7: known server, 8: begin or end of a rebuild, 10: rebuilt players, 11: change of the archive, 12: rebuilt server; 9 was an older form of 12), time difference, and what follows |
 //! | miss | server, reason |
 //! | command, settings, known server, begin or end of a rebuild, change of the archive | length and bytes of JSON: they are rare |
 //! | merge | game, and two names: they are in the table of names, so that they can be replaced |

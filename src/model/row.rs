@@ -126,17 +126,17 @@ impl TopTen {
     }
 }
 
-/// What scans could not see of a player, as variances that add up: those of `time_est_ms`, of `time_connected_ms`, and
-/// of `points_est`. And what connected times add to the estimate (docs/rules.md section 15).
+/// How uncertain the estimates of a row are, as variances that add up, and what connected times change (docs/rules.md
+/// section 15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uncertainty {
-    /// s2.
+    /// Of `time_est_ms`, s2.
     pub time_est_s2: u32,
     /// `time_connected_ms` less `time_est_ms`.
     pub connected_difference_ms: i64,
-    /// s2.
+    /// Of `time_connected_ms`, s2.
     pub time_connected_s2: u32,
-    /// Thousandths of a point squared.
+    /// Of `points_est`, thousandths of a point squared.
     pub points_est_thousandths: u64,
 }
 

@@ -60,7 +60,7 @@
 //! `points_est` is up to 30 % low (`points`: 52 %).
 //!
 //! Pure: no state, no clock. Sums are computed in the order of the list in `f64` with the four
-//! basic operations only, so equal input gives equal bits on every machine.
+//! basic operations and the square root, which are rounded exactly, so equal input gives equal bits on every machine.
 
 use crate::model::row::{PlayerRow, Uncertainty};
 

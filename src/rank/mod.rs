@@ -39,9 +39,10 @@ pub const RULES_NUMBER_MIN: u32 = 1;
 pub const LEFT_AT_END_MS: i64 = 35_000;
 
 /// The winner of a round is sure if the list that revealed its end is at most this much later than the last list of
-/// the round, or if the points of the last list are those of the list before it, which is older by
-/// [`UNCHANGED_MS_MIN`] to [`LEFT_AT_END_MS`] (docs/rules.md section 4).
+/// the round (docs/rules.md section 4).
 pub const SURE_GAP_MS: i64 = 15_000;
+
+/// And if the points of the last list are those of the list before it, which is older by this to [`LEFT_AT_END_MS`].
 pub const UNCHANGED_MS_MIN: i64 = 8_000;
 
 /// All rules that a setting can change.

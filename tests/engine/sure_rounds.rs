@@ -61,6 +61,9 @@ fn round_is_sure_if_a_list_shows_its_end() {
         (vec![(100, some(9, 5)), (135, some(9, 5))], 240, true),
         (vec![(100, some(9, 5)), (136, some(9, 5))], 240, false),
         (vec![(100, some(9, 5)), (120, some(9, 6))], 240, false),
+        // Several rounds may have ended in a long gap.
+        (vec![(100, some(9, 5)), (120, some(9, 5))], 840, true),
+        (vec![(100, some(9, 5)), (120, some(9, 5))], 841, false),
         // Only the last two lists count.
         (vec![(100, some(9, 5)), (120, some(9, 5)), (140, some(9, 6))], 240, false),
         // Nobody has points before the second of them.

@@ -359,7 +359,7 @@ impl Comparer {
                     self.rows.insert((cur.server.clone(), week, player));
                 }
                 let (server, game, tags) = (prev.server.clone(), prev.game.clone(), tags.clone());
-                let sure = was_over || t - prev.t <= SURE_GAP_MS;
+                let sure = t - prev.t <= 720_000 && (was_over || t - prev.t <= SURE_GAP_MS);
                 rounds.push(Round { t, line, week, server, game, tags, list, sure });
             }
         }

@@ -179,7 +179,8 @@ impl GlobalState {
         let mut round = RoundEnd::None;
         if restarted {
             add_those_who_left(&mut prev.entries, std::mem::take(left));
-            let sure = *unchanged || gap.ms() <= SURE_GAP_MS;
+            // In a long gap several rounds may have ended.
+            let sure = is_visible && (*unchanged || gap.ms() <= SURE_GAP_MS);
             if self.rate_round(origin, &record.tags, &mut prev.entries, sure, t_ms)? {
                 round = RoundEnd::Rated { sure };
             }

@@ -88,7 +88,7 @@ pub(super) async fn page() -> PageResult {
                 @for rank in [row.clq1, row.clq2, row.elo, row.points, row.time] { td .n { (format!("{rank:.3}")) } }
             } } }
         } }
-        p .soft { "Scans: of each server in two minutes. * At fixed times; all others are made when they tell most, such as shortly before the end of a round. 1.14 is what the program makes unless its operator says otherwise." }
+        p .soft { "Scans: of each server in two minutes. * At fixed times; all others are made when they tell most, such as shortly before the end of a round. 1.13 is what the program makes unless its operator says otherwise." }
         dl {
             dt { "time, points" }
             dd { "The sum over all players, compared with what they truly played and scored." }

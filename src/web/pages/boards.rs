@@ -2,9 +2,11 @@
 //! one of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use maud::{Markup, html};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::chart::rounded;
 use super::format::{count, days, ranking as ranking_name, ranking_meaning, score, time};
@@ -93,7 +95,7 @@ pub(super) struct Leaders {
     pub risen: Vec<Risen>,
 }
 
-/// A player who is further up than in the week before, or has become one of the best three lately.
+/// A player who is further up than in the week before, or whose score of the last 24 hours is one of the best three.
 pub(super) struct Risen {
     entry: BoardEntryView,
     /// The position in the week before; `None`: the player was not on the board.
@@ -101,18 +103,20 @@ pub(super) struct Risen {
     now_ms: i64,
 }
 
-/// The best players of a game by CLQ1, and who of the first [`RISEN_AMONG`] has risen.
+/// The best players of a game by CLQ1, and who of the first [`RISEN_AMONG`] has risen. Boards that are not in memory are
+/// waited for so long. `None`: the board of the running week takes longer.
 pub(super) async fn leaders(
     context: &WebContext,
     game: &str,
     all_windows: &[WindowSummary],
     now_ms: i64,
     entries: u32,
-) -> Result<Leaders, Problem> {
+    wait: Duration,
+) -> Option<Leaders> {
     let scope = Scope::Game(game.to_owned());
-    let mut board = top(context, scope.clone(), None, Ranking::Clq1, RISEN_AMONG).await?;
+    let mut board = timeout(wait, top(context, scope.clone(), None, Ranking::Clq1, RISEN_AMONG)).await.ok()?.ok()?;
     let place = Place { scope: &scope, path: "", all_windows, now_ms, window: None, week_coverage: None };
-    let previous = previous(context, &place, &board).await?;
+    let previous = timeout(wait, previous(context, &place, &board)).await.ok().and_then(Result::ok).flatten();
     let risen = |entry: &BoardEntryView| {
         let before = previous.as_ref()?.get(&entry.player_key).copied();
         let risen = Risen { entry: entry.clone(), before, now_ms };
@@ -120,11 +124,11 @@ pub(super) async fn leaders(
     };
     let risen = board.entries.iter().filter_map(risen).collect();
     board.entries.truncate(entries as usize);
-    Ok(Leaders { board, risen })
+    Some(Leaders { board, risen })
 }
 
 impl Risen {
-    /// Half as far from the top as in the week before, or one of the best three since a day.
+    /// Half as far from the top as in the week before, or one of the best three by a score of the last 24 hours.
     fn is_news(&self) -> bool {
         let position = self.entry.at.position;
         let is_lately_best = position <= 3 && self.now_ms - self.entry.at.reached_ms < DAY_MS;
@@ -134,7 +138,7 @@ impl Risen {
         }
     }
 
-    /// How much news it is: the smaller the more.
+    /// The key to sort by: the most important news first.
     pub fn order(&self) -> (u64, std::cmp::Reverse<u64>) {
         (self.entry.at.position, std::cmp::Reverse(self.before.unwrap_or(u64::MAX)))
     }
@@ -524,7 +528,7 @@ mod tests {
         // Half as far from the top as before; the first two places are alike.
         assert!(is_news(1, Some(4), earlier) && is_news(2, Some(4), earlier) && is_news(20, Some(40), earlier));
         assert!(!is_news(1, Some(3), earlier) && !is_news(20, Some(39), earlier) && !is_news(5, Some(4), lately));
-        // One of the best three since a day.
+        // One of the best three by a score of the last 24 hours.
         assert!(is_news(1, Some(2), lately) && is_news(3, None, lately));
         assert!(!is_news(1, Some(1), lately) && !is_news(4, None, lately) && !is_news(3, None, earlier));
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::extract::State;
 use futures_util::future::join_all;
 use maud::{Markup, html};
-use tokio::time::timeout;
 
 use super::boards;
 use super::format::{count, ranking};
@@ -31,7 +30,7 @@ const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
 const RISEN: usize = 8;
 
-/// How long the page waits for the leaders.
+/// How long the page waits for a board.
 const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
@@ -49,9 +48,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     );
     let series = online::series(&context, None, None).await?;
     let leaders = overview.games.iter().take(GAMES_WITH_LEADERS).map(async |game| {
-        let leaders = boards::leaders(&context, &game.name, &windows, overview.now_ms, LEADERS);
         // After a start, boards are in preparation for some seconds: the page does not wait for them.
-        Some((game.name.clone(), timeout(LEADERS_WAIT_MAX, leaders).await.ok()?.ok()?))
+        let leaders = boards::leaders(&context, &game.name, &windows, overview.now_ms, LEADERS, LEADERS_WAIT_MAX);
+        Some((game.name.clone(), leaders.await?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
     let mut risen: Vec<_> =

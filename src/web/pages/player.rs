@@ -22,7 +22,6 @@ use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::export::EstimatesView;
 use crate::model::view::{BestView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
@@ -161,10 +160,12 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
     let estimates = || weeks.iter().map(|week| week.estimates);
     let points_est: f64 = estimates().map(|of| of.points_est).sum();
     let time_est_ms = estimates().map(|of| of.time_connected_ms as i64).sum();
-    // Weeks are independent of each other.
-    let error = |of_week: fn(EstimatesView) -> f64| estimates().map(|of| of_week(of).powi(2)).sum::<f64>().sqrt();
-    let points_error = error(|of| of.points_est_error).ceil() as i64;
-    let time_error_ms = error(|of| of.time_connected_error_ms as f64).ceil() as i64;
+    // Errors of time are independent of each other; those of points have much in common on one server.
+    let root_of_squares = |errors: &mut dyn Iterator<Item = f64>| errors.map(|error| error * error).sum::<f64>().sqrt();
+    let time_error_ms = root_of_squares(&mut estimates().map(|of| of.time_connected_error_ms as f64)).ceil() as i64;
+    let mut by_server: BTreeMap<&str, f64> = BTreeMap::new();
+    weeks.iter().for_each(|week| *by_server.entry(&week.server).or_default() += week.estimates.points_est_error);
+    let points_error = root_of_squares(&mut by_server.into_values()).ceil() as i64;
     html! {
         div { dt { "Points, counted" } dd { (signed(points)) } }
         div { dt { (estimated("Points, estimated")) } dd { (signed(points_est.round() as i64)) " \u{b1} " (signed(points_error)) } }
