@@ -8,6 +8,7 @@ use crate::model::name::Name;
 use crate::model::server::{LastSnapshot, PlayerEntry, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{PlayerKey, ServerKey, WeekKey};
+use crate::rank::estimate::Unseen;
 use crate::rank::{INVISIBLE_GAP_MS, LEFT_AT_END_MS, SURE_GAP_MS, UNCHANGED_MS_MIN, player_list, round};
 use crate::schedule::elastic::Transition;
 
@@ -196,7 +197,7 @@ impl GlobalState {
             self.end_presence(origin.source, origin.server, entry.presence.take(), (prev.t_ms, prev.map))?;
         }
         prev.entries.truncate(listed);
-        let before = if is_visible { PreviousSighting::Visible(gap) } else { PreviousSighting::Invisible };
+        let before = if is_visible { PreviousSighting::Visible(gap, None) } else { PreviousSighting::Invisible };
         Ok(Compared { round, transition, before })
     }
 
@@ -228,13 +229,18 @@ impl GlobalState {
                 continue;
             }
             let before = match before {
-                PreviousSighting::Visible(gap) if list.was_spectator(at, entries_before) => {
+                PreviousSighting::Visible(gap, _) if list.was_spectator(at, entries_before) => {
                     PreviousSighting::Spectating(gap)
+                }
+                PreviousSighting::Visible(gap, _) => {
+                    let connected_ms = list.connected_ms.get(at).copied().flatten();
+                    let connected =
+                        connected_ms.and_then(|ms| Unseen::connected(ms, gap.ms(), origin.connected_step_ms));
+                    PreviousSighting::Visible(gap, connected)
                 }
                 before => before,
             };
-            let (entry, connected_ms) = (&mut list.entries[at], list.connected_ms.get(at).copied().flatten());
-            self.credit_entry(origin, player, entry, connected_ms, before, t_ms, &mut record.screening)?;
+            self.credit_entry(origin, player, &mut list.entries[at], before, t_ms, &mut record.screening)?;
         }
         Ok(())
     }

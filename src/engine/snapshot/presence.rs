@@ -29,8 +29,8 @@ impl Gap {
 pub(super) enum PreviousSighting {
     /// No snapshot, or one too long ago: the points only set the baseline.
     Invisible,
-    /// A list without the player.
-    Visible(Gap),
+    /// A list without the player, who joined so long before this one by the connected time.
+    Visible(Gap, Option<Unseen>),
     /// A list with the player as a spectator.
     Spectating(Gap),
 }
@@ -98,7 +98,6 @@ impl GlobalState {
         origin: ListOrigin<'_>,
         player: PlayerKey,
         entry: &mut PlayerEntry,
-        connected_ms: Option<u64>,
         before: PreviousSighting,
         t_ms: i64,
         screening: &mut Option<Box<Screening>>,
@@ -108,11 +107,7 @@ impl GlobalState {
         let from_zero = points::gain_from_zero(entry.points.unwrap_or(0));
         let (starts, gain, unseen, connected) = match before {
             PreviousSighting::Invisible => (1, 0, Unseen::BEFORE_VISIBLE, None),
-            PreviousSighting::Visible(gap) => {
-                let connected = connected_ms
-                    .and_then(|connected_ms| Unseen::connected(connected_ms, gap.ms(), origin.connected_step_ms));
-                (1, from_zero, Unseen::half_of(gap.ms()), connected)
-            }
+            PreviousSighting::Visible(gap, connected) => (1, from_zero, Unseen::half_of(gap.ms()), connected),
             PreviousSighting::Spectating(gap) => {
                 (0, if gap.restarted { from_zero } else { 0 }, Unseen::half_of(gap.ms()), None)
             }
