@@ -91,8 +91,7 @@ struct Live {
 /// every 2 s. A client may have
 /// four streams. Like every connection, it ends after 120 s; `EventSource` reconnects
 /// automatically.
-#[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site",
-    params(Parameters, ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that the client has.")),
+#[utoipa::path(get, path = "/api/v1/live", operation_id = "watch_live", tag = "site", params(Parameters),
     responses(
         (status = 200, description = "Events.", body = LiveEventData, content_type = "text/event-stream"), Problems, NotFound, Removed))]
 pub(super) async fn live(
