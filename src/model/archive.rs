@@ -382,7 +382,7 @@ pub struct PlayerWeekArchive {
 impl PlayerWeekArchive {
     /// As [`PlayerRow::time_connected_ms`](crate::model::row::PlayerRow::time_connected_ms).
     pub fn time_connected_ms(&self) -> u64 {
-        self.time_est_ms.saturating_add_signed(self.uncertainty.connected_difference_ms)
+        self.uncertainty.time_connected_ms(self.time_est_ms)
     }
 }
 

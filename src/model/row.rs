@@ -141,6 +141,11 @@ pub struct Uncertainty {
 }
 
 impl Uncertainty {
+    /// The estimated time with connected times, ms, from the estimated time of the row.
+    pub fn time_connected_ms(self, time_est_ms: u64) -> u64 {
+        time_est_ms.saturating_add_signed(self.connected_difference_ms)
+    }
+
     /// Adds that of another row.
     pub fn add(&mut self, other: Uncertainty) {
         self.time_est_s2 = self.time_est_s2.saturating_add(other.time_est_s2);
@@ -226,7 +231,7 @@ impl PlayerRow {
 
     /// Estimated time with connected times, where the protocol has them, ms (docs/rules.md section 15).
     pub fn time_connected_ms(&self) -> u64 {
-        self.time_est_ms.saturating_add_signed(self.uncertainty.connected_difference_ms)
+        self.uncertainty.time_connected_ms(self.time_est_ms)
     }
 
     /// By how much `time_est_ms` is wrong at most in four cases of five, ms.

@@ -75,8 +75,8 @@ const INTERMISSION_MS: f64 = 5_000.0;
 /// some servers count from before the player is in the list.
 const CONNECTED_SLACK_MS: i64 = 5_000;
 
-/// A player who joined in a gap may have been there before in the same gap. That adds the variance of the gap,
-/// divided by this.
+/// A connected time shows only the last join: the player may have joined and left earlier in the same gap. For that the
+/// variance of the gap, divided by this, is added.
 const EARLIER_PRESENCE: u32 = 5;
 
 /// The end of a round is not equally likely at each time of a gap: intermissions are longer or shorter than assumed,
@@ -132,8 +132,8 @@ impl Unseen {
         Unseen { ms: gap_ms as u64 / 2, variance: variance_of_span(gap_ms) }
     }
 
-    /// A player who was not in the previous list joined as long ago as the protocol says. `None`: the previous list
-    /// contradicts that. `step_ms`: the protocol rounds down to this.
+    /// The time since a player joined, by the connected time. `None`: the previous list, which does not have the player,
+    /// contradicts it. `step_ms`: the protocol rounds down to this.
     pub fn connected(connected_ms: u64, gap_ms: i64, step_ms: i64) -> Option<Unseen> {
         let connected_ms = i64::try_from(connected_ms).ok().filter(|&ms| ms <= gap_ms + CONNECTED_SLACK_MS)?;
         // Between connected_ms and a step more, and not before the previous list.

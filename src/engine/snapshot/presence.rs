@@ -29,7 +29,8 @@ impl Gap {
 pub(super) enum PreviousSighting {
     /// No snapshot, or one too long ago: the points only set the baseline.
     Invisible,
-    /// A list without the player, who joined so long before this one by the connected time.
+    /// A list without the player; and how long the player has been connected, if the protocol says so and the list does
+    /// not contradict it.
     Visible(Gap, Option<Unseen>),
     /// A list with the player as a spectator.
     Spectating(Gap),

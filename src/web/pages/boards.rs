@@ -30,8 +30,8 @@ const TOP_ENTRIES: u32 = 10;
 /// Players that a search on a board looks for.
 const CANDIDATES: u32 = 20;
 
-/// The players of a game among whom those are looked for who have risen.
-const RISEN_AMONG: u32 = 30;
+/// How many of the best players of a game are compared with the week before.
+const MOVERS_AMONG: u32 = 30;
 
 /// Entries of a page of one board.
 const PAGE_ENTRIES: u32 = 50;
@@ -88,23 +88,23 @@ pub(super) async fn top(
     part(context, &scope, window, ranking, BoardQuery::Top { count: entries }).await
 }
 
-/// The best of the running week, and who of them has risen.
+/// The best players of the running week, and those who have moved up.
 pub(super) struct Leaders {
     pub board: BoardPart,
     /// Best first.
-    pub risen: Vec<Risen>,
+    pub movers: Vec<Mover>,
 }
 
-/// A player who is further up than in the week before, or whose score of the last 24 hours is one of the best three.
-pub(super) struct Risen {
+/// A player who has moved up since the week before, or who has reached one of the three best scores in the last 24 hours.
+pub(super) struct Mover {
     entry: BoardEntryView,
     /// The position in the week before; `None`: the player was not on the board.
     before: Option<u64>,
     now_ms: i64,
 }
 
-/// The best players of a game by CLQ1, and who of the first [`RISEN_AMONG`] has risen. Boards that are not in memory are
-/// waited for so long. `None`: the board of the running week takes longer.
+/// The best players of a game by CLQ1, and those of the first [`MOVERS_AMONG`] who have moved up. `wait`: the longest wait
+/// for each of the two boards, if it is not in memory. `None`: the board of the running week takes longer.
 pub(super) async fn leaders(
     context: &WebContext,
     game: &str,
@@ -114,20 +114,20 @@ pub(super) async fn leaders(
     wait: Duration,
 ) -> Option<Leaders> {
     let scope = Scope::Game(game.to_owned());
-    let mut board = timeout(wait, top(context, scope.clone(), None, Ranking::Clq1, RISEN_AMONG)).await.ok()?.ok()?;
+    let mut board = timeout(wait, top(context, scope.clone(), None, Ranking::Clq1, MOVERS_AMONG)).await.ok()?.ok()?;
     let place = Place { scope: &scope, path: "", all_windows, now_ms, window: None, week_coverage: None };
     let previous = timeout(wait, previous(context, &place, &board)).await.ok().and_then(Result::ok).flatten();
-    let risen = |entry: &BoardEntryView| {
+    let mover = |entry: &BoardEntryView| {
         let before = previous.as_ref()?.get(&entry.player_key).copied();
-        let risen = Risen { entry: entry.clone(), before, now_ms };
-        risen.is_news().then_some(risen)
+        let mover = Mover { entry: entry.clone(), before, now_ms };
+        mover.is_news().then_some(mover)
     };
-    let risen = board.entries.iter().filter_map(risen).collect();
+    let movers = board.entries.iter().filter_map(mover).collect();
     board.entries.truncate(entries as usize);
-    Some(Leaders { board, risen })
+    Some(Leaders { board, movers })
 }
 
-impl Risen {
+impl Mover {
     /// Half as far from the top as in the week before, or one of the best three by a score of the last 24 hours.
     fn is_news(&self) -> bool {
         let position = self.entry.at.position;
@@ -519,10 +519,10 @@ mod tests {
             let (competition, dense) = (position, position);
             let at = EntryScore { position, competition, dense, score: 1.0, raw_score: 1, reached_ms };
             let entry = BoardEntryView { player_key: 1, name: "<b>".to_owned(), display: "<b>".to_owned(), at };
-            let risen = Risen { entry, before, now_ms: NOW_MS };
-            let text = risen.text(&html! { "Quake" }).into_string();
+            let mover = Mover { entry, before, now_ms: NOW_MS };
+            let text = mover.text(&html! { "Quake" }).into_string();
             assert!(text.contains("&lt;b&gt;") && text.matches("<b>").count() == 1, "{text}");
-            risen.is_news()
+            mover.is_news()
         };
         let (lately, earlier) = (NOW_MS - 1_000, NOW_MS - 2 * DAY_MS);
         // Half as far from the top as before; the first two places are alike.

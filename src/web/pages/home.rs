@@ -28,7 +28,7 @@ const FULL_SERVERS: usize = 10;
 const GAMES: usize = 8;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
-const RISEN: usize = 8;
+const MOVERS: usize = 8;
 
 /// How long the page waits for a board.
 const LEADERS_WAIT_MAX: Duration = Duration::from_millis(300);
@@ -53,10 +53,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         Some((game.name.clone(), leaders.await?))
     });
     let leaders: Vec<_> = join_all(leaders).await.into_iter().flatten().collect();
-    let mut risen: Vec<_> =
-        leaders.iter().flat_map(|(game, of)| of.risen.iter().map(move |risen| (game, risen))).collect();
-    risen.sort_by_key(|(_, risen)| risen.order());
-    risen.truncate(RISEN);
+    let mut movers: Vec<_> =
+        leaders.iter().flat_map(|(game, of)| of.movers.iter().map(move |mover| (game, mover))).collect();
+    movers.sort_by_key(|(_, mover)| mover.order());
+    movers.truncate(MOVERS);
     let body = html! {
         h1 { (context.identity.title) }
         p .soft { (context.identity.description) }
@@ -99,11 +99,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
             }
         }
         @if leaders.is_empty() { p { "None yet, or still in preparation after a start." } }
-        @if !risen.is_empty() {
+        @if !movers.is_empty() {
             h2 { "What has changed" }
             ul .news {
-                @for (game, risen) in &risen {
-                    li { (risen.text(&html! { a href=(game_path(game)) { (names::game(game)) } })) }
+                @for (game, mover) in &movers {
+                    li { (mover.text(&html! { a href=(game_path(game)) { (names::game(game)) } })) }
                 }
             }
         }

@@ -106,7 +106,7 @@ pub(super) async fn live(
         Some(url) => subscribe(context, requests::ServersShow { url: query::server_url(&url)? }).await?,
         None => subscribe(context, requests::Overview {}).await?,
     };
-    // Who reconnects has seen the present state, unless it has changed meanwhile.
+    // A client that reconnects has already received the current state, unless it has changed since.
     if headers.get(LAST_EVENT_ID).is_none_or(|seen| *seen != *events.borrow_and_update().id()) {
         events.mark_changed();
     }

@@ -152,7 +152,7 @@ fn streams_have_only_changes() {
     quiet.stop();
 }
 
-/// Who reconnects with the id of the last event gets only what has changed since.
+/// A client that reconnects with the id of its last event gets only what has changed since.
 #[test]
 fn reconnected_stream_goes_on_after_the_last_event() {
     let quiet = QuietSite::start();
@@ -164,7 +164,7 @@ fn reconnected_stream_goes_on_after_the_last_event() {
     let (changed_id, _, changed) = next_event_with_id(&mut again);
     assert_ne!((&changed_id, without(&changed, "now_ms")), (&id, without(&before, "now_ms")));
     assert_eq!(changed["tags"].as_array().expect("tags").len(), 1, "{changed}");
-    // One that was missed is sent at once, and so is the present one to who has seen nothing.
+    // A missed change is sent at once, and so is the current state to a client with an unknown id or without one.
     for headers in [seen(&id), seen("?"), String::new()] {
         let (present_id, _, present) = next_event_with_id(&mut watch_with(address, "/api/v1/live", &headers));
         assert_eq!((&present_id, without(&present, "now_ms")), (&changed_id, without(&changed, "now_ms")), "{headers}");
