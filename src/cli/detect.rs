@@ -24,7 +24,7 @@ pub fn detect(
         .filter(|(_, url)| url.scheme() == AUTO_SCHEME)
         .map(|(id, url)| {
             let (server, url) = (ServerKey(id), url.clone());
-            ScanRequest { id: id.into(), server, url, mode: ScanMode::Normal }
+            ScanRequest { id: id.into(), server, url, mode: ScanMode::Normal, wants_settings: false }
         })
         .collect();
     let mut found: Vec<_> = urls.into_iter().map(Ok).collect();

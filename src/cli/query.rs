@@ -181,7 +181,7 @@ fn query(
     let mode = if args.any_protocol { ScanMode::Exception } else { ScanMode::Normal };
     let requests = (0..).zip(targets).map(|(id, target)| {
         let (server, url) = (ServerKey(id), target.url.clone());
-        ScanRequest { id: id.into(), server, url, mode }
+        ScanRequest { id: id.into(), server, url, mode, wants_settings: false }
     });
     let mut missed = 0;
     let width = targets.iter().map(|target| target.url.as_str().len()).max().unwrap_or(0).min(URL_WIDTH_MAX);

@@ -79,6 +79,8 @@ pub struct Probe {
     pub due_ms: i64,
     /// Its time is not on the grid of its class ([`crate::schedule::elastic`]).
     pub elastic: bool,
+    /// The settings that the server publishes are old, or not known.
+    pub wants_settings: bool,
 }
 
 /// A scan has ended. Tasks that wait for the scan of this server are notified.

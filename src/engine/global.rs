@@ -10,6 +10,7 @@ use super::names::cache::NameCache;
 use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
+use super::published::Published;
 use super::windows::current::CurrentWindows;
 use super::{CacheLimits, EngineSettings, ReadError, SERVER_NAMES_CHUNK, StateReader};
 use crate::model::calendar::Calendar;
@@ -23,6 +24,8 @@ use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, W
 #[derive(Debug)]
 pub(super) struct GlobalState {
     pub(super) settings: Arc<EngineSettings>,
+    /// Only shown. Shared with replicas.
+    pub(super) published: Arc<Published>,
     pub(super) calendar: Calendar,
     pub(super) meta: Meta,
     pub(super) games: KeyTable,

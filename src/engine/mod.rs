@@ -26,6 +26,7 @@ mod outbox;
 mod overview;
 mod pending;
 mod player_windows;
+mod published;
 mod reload;
 mod replica;
 mod restore;
@@ -78,7 +79,7 @@ use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::EngineCounts;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
-use crate::proto::Authentication;
+use crate::proto::{Authentication, Details};
 use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
 use crate::schedule::elastic::ElasticScans;
@@ -198,6 +199,7 @@ impl Engine {
                 server_name_changes: Vec::new(),
                 meta,
                 settings: Arc::new(settings),
+                published: Arc::default(),
             },
         };
         let now_ms = engine.global.meta.now_ms;
@@ -288,7 +290,13 @@ impl Engine {
             },
             due_ms: scan.due_ms,
             elastic: scan.elastic,
+            wants_settings: self.global.published.needs_settings(server, now_ms),
         })
+    }
+
+    /// Keeps the settings that a server has published. They are only shown.
+    pub fn set_published(&mut self, server: ServerKey, t_ms: i64, details: &Details) {
+        self.global.published.set_settings(server, t_ms, published::settings(details));
     }
 
     /// When `poll_probe` returns the next scan, Unix ms.

@@ -111,6 +111,7 @@ impl Engine {
             site_series: self.site_series.replica(),
             global: GlobalState {
                 settings: global.settings.clone(),
+                published: global.published.clone(),
                 calendar: global.calendar,
                 meta: global.meta.clone(),
                 games: global.games.clone(),

@@ -160,6 +160,7 @@ impl Engine {
         self.end_presences(source, key)?;
         self.schedule.cancel(key);
         self.elastic_scans().forget(key);
+        self.global.published.forget(key);
         let server_state = self.server_state_mut(key).expect("named servers exist");
         server_state.record.removed = true;
         server_state.scan_requested = false;

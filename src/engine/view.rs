@@ -12,11 +12,11 @@ use crate::model::row::{PlayerRow, Ranking};
 use crate::model::server::Class;
 use crate::model::view::export::EstimatesView;
 use crate::model::view::{
-    BestView, EngineCounts, EngineStatus, ListedPlayer, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
-    PublicServer, PublicServerDetail, SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Top,
-    TopRow, WeekStatus,
+    BestView, EngineCounts, EngineStatus, ListedPlayer, MapSeen, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
+    PublicServer, PublicServerDetail, SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Setting,
+    Top, TopRow, WeekStatus,
 };
-use crate::model::{GameKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
+use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
 
 /// Most rows of weeks of a player in one answer. For the positions of one row, all rows of its server are
@@ -103,6 +103,8 @@ impl Engine {
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| Reverse(row.player_ms));
         let plan = self.scan_plan(key, server_state);
+        let published = self.global.published.shown(key);
+        let map_name = |map: MapKey| self.global.maps.name(map.0).to_owned();
         let public = PublicServerDetail {
             server: self.public_server(key, server_state),
             next_scan_ms: plan.due_ms,
@@ -110,6 +112,9 @@ impl Engine {
             total_points: record.total_points,
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             authentication: server_state.authentication.map(|grade| grade.to_string()),
+            settings: published.settings.into_iter().map(|(name, value)| Setting { name, value }).collect(),
+            maps_seen: published.maps.iter().map(|&(map, since_ms)| MapSeen { map: map_name(map), since_ms }).collect(),
+            next_map: published.next_map.map(map_name),
             players_listed: record
                 .last_snapshot
                 .iter()

@@ -18,6 +18,8 @@ pub struct ScanRequest {
     pub server: ServerKey,
     pub url: ServerUrl,
     pub mode: ScanMode,
+    /// The outcome has the settings that the server publishes.
+    pub wants_settings: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

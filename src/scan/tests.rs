@@ -122,7 +122,13 @@ async fn scan_all(settings: ScanSettings, urls: &[ServerUrl], mode: ScanMode) ->
     let (scanner, requests, mut outcomes) = Scanner::start(settings, clock()).unwrap();
     let send_requests = async {
         for (id, url) in urls.iter().enumerate() {
-            let request = ScanRequest { id: id as u64, server: ServerKey(1 + id as u32), url: url.clone(), mode };
+            let request = ScanRequest {
+                id: id as u64,
+                server: ServerKey(1 + id as u32),
+                url: url.clone(),
+                mode,
+                wants_settings: false,
+            };
             assert!(requests.send(request).await);
         }
         drop(requests);
@@ -280,7 +286,17 @@ async fn scans_of_one_address_run_one_at_a_time() {
     let urls = [server.url("quake3"), server.url("source"), server.url("darkplaces")];
     let (scanner, requests, mut outcomes) = Scanner::start(patient(), clock()).unwrap();
     for (id, url) in (0..).zip(urls) {
-        assert!(requests.send(ScanRequest { id, server: ServerKey(id as u32), url, mode: ScanMode::Normal }).await);
+        assert!(
+            requests
+                .send(ScanRequest {
+                    id,
+                    server: ServerKey(id as u32),
+                    url,
+                    mode: ScanMode::Normal,
+                    wants_settings: false
+                })
+                .await
+        );
     }
     while scanner.counters().values().address_conflicts < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -300,7 +316,13 @@ async fn scan_waits_for_the_cooldown_of_a_scan_that_has_ended() {
     let server = Server::start(|_, packet| vec![status(packet, "")]);
     let (_scanner, requests, mut outcomes) = Scanner::start(patient(), clock()).unwrap();
     for id in 0..3 {
-        let request = ScanRequest { id, server: ServerKey(1), url: server.url("quake3"), mode: ScanMode::Normal };
+        let request = ScanRequest {
+            id,
+            server: ServerKey(1),
+            url: server.url("quake3"),
+            mode: ScanMode::Normal,
+            wants_settings: false,
+        };
         assert!(requests.send(request).await);
         assert!(next(&mut outcomes).await.result.is_ok());
     }
@@ -438,7 +460,17 @@ async fn list_of_an_empty_server_is_not_requested_if_its_count_was_always_enough
         for &(announced, listed, packets) in scans {
             *now.lock().unwrap() = (announced, listed);
             let url = server.url("source");
-            assert!(requests.send(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }).await);
+            assert!(
+                requests
+                    .send(ScanRequest {
+                        id: 1,
+                        server: ServerKey(1),
+                        url,
+                        mode: ScanMode::Normal,
+                        wants_settings: false
+                    })
+                    .await
+            );
             let snapshot = next(&mut outcomes).await.result.unwrap();
             assert_eq!(snapshot.completeness, Completeness::Full);
             let before = std::mem::replace(&mut sent, scanner.counters().values().packets_sent);
@@ -500,6 +532,7 @@ async fn shutdown_ends_within_grace_and_reload_applies_to_scans_in_flight() {
         server: ServerKey(1),
         url: server.url("quake3"),
         mode: ScanMode::Normal,
+        wants_settings: false,
     };
     assert!(requests.send(request(1, &silent)).await);
     assert!(requests.send(request(2, &replying)).await);
@@ -547,7 +580,17 @@ async fn servers_of_a_silent_host_get_one_packet_each() {
     for (round, replies) in [3, 0, 0].into_iter().enumerate() {
         for (n, server) in servers.iter().enumerate() {
             let (id, url) = (n as u64, server.url("quake3"));
-            assert!(requests.send(ScanRequest { id, server: ServerKey(n as u32), url, mode: ScanMode::Normal }).await);
+            assert!(
+                requests
+                    .send(ScanRequest {
+                        id,
+                        server: ServerKey(n as u32),
+                        url,
+                        mode: ScanMode::Normal,
+                        wants_settings: false
+                    })
+                    .await
+            );
         }
         let mut all = Vec::new();
         while all.len() < servers.len() {

@@ -100,7 +100,13 @@ impl Simulation {
         for _ in 0..SCANS {
             for (server, url) in self.urls.iter().enumerate() {
                 let (id, url) = (server as u64, url.clone());
-                let request = ScanRequest { id, server: ServerKey(1 + server as u32), url, mode: ScanMode::Normal };
+                let request = ScanRequest {
+                    id,
+                    server: ServerKey(1 + server as u32),
+                    url,
+                    mode: ScanMode::Normal,
+                    wants_settings: false,
+                };
                 assert!(requests.send(request).await, "the scanner runs");
             }
             let mut lists = Vec::new();

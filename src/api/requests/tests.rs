@@ -9,7 +9,7 @@ use crate::model::scope::Scope;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::server_page::ServerOrder;
 use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
-use crate::model::view::{PublicServer, PublicServerDetail, ServerDetail};
+use crate::model::view::{MapSeen, PublicServer, PublicServerDetail, ServerDetail, Setting};
 use crate::model::{NameHash, ServerUrl};
 
 fn url(text: &str) -> ServerUrl {
@@ -194,6 +194,9 @@ fn lines_round_trip_and_unknown_fields_are_ignored() {
         total_points: -4,
         bots_unidentified: 0,
         authentication: Some("nonce".into()),
+        settings: vec![Setting { name: "g_speed".into(), value: "320".into() }],
+        maps_seen: vec![MapSeen { map: "q3dm6".into(), since_ms: 5 }],
+        next_map: Some("q3dm7".into()),
         players_listed: Vec::new(),
         series: None,
         maps: Vec::new(),

@@ -390,7 +390,8 @@ impl EngineThread {
         probes.send_available(|| {
             let probe = self.state.engine.poll_probe(now_ms)?;
             let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
-            Some(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode })
+            let wants_settings = probe.wants_settings;
+            Some(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode, wants_settings })
         });
     }
 

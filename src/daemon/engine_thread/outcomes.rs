@@ -26,6 +26,9 @@ impl EngineThread {
         if let Some(grade) = scan.authentication.filter(|_| !is_elsewhere) {
             self.state.engine.set_authentication(scan.server, grade);
         }
+        if let (Some(details), Ok(snapshot)) = (scan.details.as_ref().filter(|_| !is_elsewhere), &scan.result) {
+            self.state.engine.set_published(scan.server, snapshot.t_ms, details);
+        }
         // If there were several attempts, the result is that of the intended one.
         let first_miss = scan.first_miss();
         let outcome = match scan.result {

@@ -215,6 +215,9 @@ impl GlobalState {
         record.missed = 0;
         record.last_seen_ms = Some(snapshot.t_ms);
         record.game = game;
+        if let Some(map) = map.filter(|_| map != record.map) {
+            self.published.note_map(server, snapshot.t_ms, record.map, map);
+        }
         record.map = map;
         record.slots = snapshot.slots;
         if record.hostname != snapshot.hostname {

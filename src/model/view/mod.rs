@@ -319,6 +319,17 @@ pub struct PublicServerDetail {
     /// `null` until the first reply after the start of the daemon.
     #[serde(default)]
     pub authentication: Option<String>,
+    /// What the server publishes about its rules, by the names of the game, at most an hour old or as old as the last answer;
+    /// empty until the first answer after the start of the daemon, and for protocols without settings.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
+    /// The last 24 maps in the order in which they were seen, the present one last; empty until the map has changed since the
+    /// start of the daemon.
+    #[serde(default)]
+    pub maps_seen: Vec<MapSeen>,
+    /// The map that has followed the present one each time since the start of the daemon; `null`: none, or several.
+    #[serde(default)]
+    pub next_map: Option<String>,
     /// The players now; empty if the server does not answer any more.
     pub players_listed: Vec<ListedPlayer>,
     /// Mean players over time, newest last; `null` if the server was never seen.
@@ -479,6 +490,24 @@ pub struct MapShare {
     pub minutes: f64,
     /// Mean players meanwhile.
     pub average_players: f64,
+}
+
+/// A setting that a server publishes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Setting {
+    /// As the game calls it, at most 40 characters.
+    pub name: String,
+    /// At most 120 characters.
+    pub value: String,
+}
+
+/// A map that a server has played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MapSeen {
+    /// Its name.
+    pub map: String,
+    /// The first scan that saw it, Unix ms. Of the first map of the list: the scan that saw the next one.
+    pub since_ms: i64,
 }
 
 /// The best players of a server in a week.

@@ -211,7 +211,7 @@ impl World {
     fn request(&mut self, id: u64, scheme: &str, server: usize) {
         let url = format!("{scheme}://20.{}.{}.1:30120", server / 256, server % 256);
         let (url, server) = (ServerUrl::parse(&url).unwrap(), ServerKey(server as u32 + 1));
-        self.handle(Input::Request(ScanRequest { id, server, url, mode: ScanMode::Normal }));
+        self.handle(Input::Request(ScanRequest { id, server, url, mode: ScanMode::Normal, wants_settings: false }));
     }
 
     fn outcomes(&mut self, count: usize) -> Vec<ScanOutcome> {
@@ -321,7 +321,13 @@ fn status_of_a_server_whose_query_was_lost_is_partial() {
 fn filtered_port_is_tried_with_one_connection() {
     let mut world = World::new(4);
     let url = ServerUrl::parse("auto://20.0.8.1:30120").unwrap();
-    world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+    world.handle(Input::Request(ScanRequest {
+        id: 1,
+        server: ServerKey(1),
+        url,
+        mode: ScanMode::Normal,
+        wants_settings: false,
+    }));
     let outcome = world.outcomes(1).remove(0);
     let over_tcp = |scheme: &str| crate::proto::protocol_of(scheme).unwrap().transport == crate::proto::Transport::Tcp;
     let tried = outcome.attempts.iter().filter(|attempt| attempt.port == 30_120 && over_tcp(attempt.scheme));
@@ -335,7 +341,13 @@ fn limits_of_an_address_count_connections() {
     // follow.
     for id in 0..20 {
         let url = ServerUrl::parse(&format!("fivem://20.0.0.1:{}", 30_120 + id)).unwrap();
-        world.handle(Input::Request(ScanRequest { id, server: ServerKey(1), url, mode: ScanMode::Normal }));
+        world.handle(Input::Request(ScanRequest {
+            id,
+            server: ServerKey(1),
+            url,
+            mode: ScanMode::Normal,
+            wants_settings: false,
+        }));
     }
     world.outcomes(20);
     assert!(world.now >= MS((20 * 4 - 10) * 200), "{:?}", world.now);

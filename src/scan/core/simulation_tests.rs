@@ -180,7 +180,8 @@ impl World {
             while self.core.has_capacity() && self.core.packets_queued() < PACKETS_PER_TURN {
                 let Some((id, server)) = waiting.next() else { break };
                 let (url, key) = (self.url(server), ServerKey(server as u32 + 1));
-                let request = ScanRequest { id: id as u64, server: key, url, mode: ScanMode::Normal };
+                let request =
+                    ScanRequest { id: id as u64, server: key, url, mode: ScanMode::Normal, wants_settings: false };
                 self.handle(Input::Request(request));
             }
             while let Some(host) = self.core.next_lookup() {
@@ -458,7 +459,13 @@ fn protocols_are_found_by_late_replies() {
         for (server, scheme) in [(0, Some("quake3")), (1, Some("source")), (3, Some("quake3")), (7, None), (9, None)] {
             let mut world = World::new(ScanSettings::default(), 20, mixed, network, 7);
             let url = ServerUrl::parse(&format!("auto://{}", address_of(server))).unwrap();
-            world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+            world.handle(Input::Request(ScanRequest {
+                id: 1,
+                server: ServerKey(1),
+                url,
+                mode: ScanMode::Normal,
+                wants_settings: false,
+            }));
             while !world.core.has_outcomes() {
                 world.send();
                 // Nothing accepts connections.
@@ -492,7 +499,13 @@ fn part_of_a_late_reply_ends_the_scan_in_time() {
     let mut world = World::new(ScanSettings::default(), 20, |_| Kind::Silent, &PERFECT, 8);
     let at = address_of(1);
     let url = ServerUrl::parse(&format!("auto://{at}")).unwrap();
-    world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+    world.handle(Input::Request(ScanRequest {
+        id: 1,
+        server: ServerKey(1),
+        url,
+        mode: ScanMode::Normal,
+        wants_settings: false,
+    }));
     let mut is_answered = false;
     while !world.core.has_outcomes() {
         world.send();
@@ -525,7 +538,13 @@ fn addresses_of_a_host_name_are_tried_in_order() {
     ] {
         let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
         let url = ServerUrl::parse(&format!("quake3://{host}:{}", address_of(13).port())).unwrap();
-        world.handle(Input::Request(ScanRequest { id: 1, server: ServerKey(1), url, mode: ScanMode::Normal }));
+        world.handle(Input::Request(ScanRequest {
+            id: 1,
+            server: ServerKey(1),
+            url,
+            mode: ScanMode::Normal,
+            wants_settings: false,
+        }));
         let host = world.core.next_lookup().unwrap();
         world.handle(Input::Resolved(LookupResult::new(host, ips)));
         while !world.core.has_outcomes() {

@@ -11,7 +11,7 @@ use super::scan_state::State;
 use super::{FALLBACK_ANSWERS_MIN, Moment, ScanCore};
 use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, ServerKey, Snapshot};
-use crate::proto::{IgnoreReason, Step, Transport};
+use crate::proto::{DetailLevel, IgnoreReason, Step, Transport};
 use crate::scan::capture::Capture;
 use crate::scan::outcome::{Miss, MissReason, ScanOutcome};
 use crate::scan::request::ScanMode;
@@ -403,7 +403,8 @@ impl ScanCore {
         let authentication = scan.exchange.as_ref().map(|exchange| exchange.authentication());
         let authentication = authentication.filter(|_| result.is_ok());
         let exchange = scan.exchange.as_ref().filter(|_| result.is_ok());
-        let details = self.settings.details.zip(exchange);
+        let wanted = scan.request.wants_settings.then_some(DetailLevel::Rules);
+        let details = self.settings.details.or(wanted).zip(exchange);
         let details = details.map(|(level, exchange)| Box::new(exchange.details(last_datagram, level)));
         let mut result = result;
         if let Ok(snapshot) = &mut result

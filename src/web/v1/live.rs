@@ -39,7 +39,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Fields of a server that are not sent: they are large and rarely change.
-const FIELDS_LEFT_OUT: [&str; 2] = ["series", "maps"];
+const FIELDS_LEFT_OUT: [&str; 4] = ["series", "maps", "maps_seen", "settings"];
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

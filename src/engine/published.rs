@@ -1,0 +1,270 @@
+//! What servers say besides players: their settings, and the order of their maps. It is only shown: it is kept in memory,
+//! a restart begins anew, and a replay does not know it. Shared with replicas.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::model::name::{ColourCodes, strip_colours};
+use crate::model::shown_text::shown;
+use crate::model::{MapKey, ServerKey};
+use crate::proto::Details;
+
+/// How often settings are read again, ms.
+const SETTINGS_AGE_MAX_MS: i64 = 3_600_000;
+
+/// Settings of a server, at most, and characters of a name and of a value.
+const SETTINGS_MAX: usize = 80;
+const NAME_CHARS_MAX: usize = 40;
+const VALUE_CHARS_MAX: usize = 120;
+
+/// Maps of a server, at most.
+const MAPS_MAX: usize = 24;
+
+/// Bytes of all servers. Beyond it, the half that was read longest ago is dropped. A server of the Quake 3 family has 1.5 kB.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Settings that say nothing to a visitor, or that the page shows elsewhere.
+const HIDDEN: [&str; 12] = [
+    "challenge",
+    "hostname",
+    "sv_hostname",
+    "map",
+    "mapname",
+    "clients",
+    "maxclients",
+    "sv_maxclients",
+    "numplayers",
+    "maxplayers",
+    "hostport",
+    "queryid",
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Published(RwLock<Servers>);
+
+#[derive(Debug, Default)]
+struct Servers {
+    by_key: BTreeMap<ServerKey, Server>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Server {
+    /// Unix ms; `None`: not read yet.
+    settings_ms: Option<i64>,
+    settings: Box<[(Box<str>, Box<str>)]>,
+    /// The maps in the order in which they were seen, with their first sight, Unix ms; the last one is the present one.
+    maps: VecDeque<(MapKey, i64)>,
+}
+
+impl Server {
+    fn bytes(&self) -> usize {
+        let text = |(name, value): &(Box<str>, Box<str>)| name.len() + value.len() + size_of::<(Box<str>, Box<str>)>();
+        size_of::<Server>()
+            + self.settings.iter().map(text).sum::<usize>()
+            + self.maps.len() * size_of::<(MapKey, i64)>()
+    }
+
+    fn read_ms(&self) -> i64 {
+        let map_ms = self.maps.back().map_or(i64::MIN, |&(_, since_ms)| since_ms);
+        self.settings_ms.unwrap_or(i64::MIN).max(map_ms)
+    }
+}
+
+/// What is shown of a server.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    pub settings: Vec<(String, String)>,
+    pub maps: Vec<(MapKey, i64)>,
+    /// The map that has always followed the present one.
+    pub next_map: Option<MapKey>,
+}
+
+impl Published {
+    pub fn needs_settings(&self, server: ServerKey, now_ms: i64) -> bool {
+        let read_ms = self.read().by_key.get(&server).and_then(|server| server.settings_ms);
+        read_ms.is_none_or(|read_ms| (now_ms - read_ms).abs() > SETTINGS_AGE_MAX_MS)
+    }
+
+    /// Keeps the settings of a server: those with a name and a value, sorted by name.
+    pub fn set_settings<'a>(&self, server: ServerKey, t_ms: i64, settings: impl Iterator<Item = (&'a str, &'a str)>) {
+        let mut kept = BTreeMap::new();
+        for (name, value) in settings {
+            let is_hidden = HIDDEN.iter().any(|hidden| name.eq_ignore_ascii_case(hidden));
+            if !is_hidden && !name.is_empty() && !value.is_empty() && kept.len() < SETTINGS_MAX {
+                kept.insert(truncated(name, NAME_CHARS_MAX), truncated(value, VALUE_CHARS_MAX));
+            }
+        }
+        self.change(server, |published| {
+            published.settings_ms = Some(t_ms);
+            published.settings = kept.into_iter().collect();
+        });
+    }
+
+    /// Notes that a server plays another map than before.
+    pub fn note_map(&self, server: ServerKey, t_ms: i64, before: Option<MapKey>, map: MapKey) {
+        self.change(server, |published| {
+            if published.maps.is_empty() {
+                // Since when is not known.
+                published.maps.extend(before.map(|before| (before, t_ms)));
+            }
+            if published.maps.len() == MAPS_MAX {
+                published.maps.pop_front();
+            }
+            published.maps.push_back((map, t_ms));
+        });
+    }
+
+    pub fn forget(&self, server: ServerKey) {
+        self.change(server, |published| *published = Server::default());
+    }
+
+    pub fn shown(&self, server: ServerKey) -> Shown {
+        let servers = self.read();
+        let Some(published) = servers.by_key.get(&server) else { return Shown::default() };
+        let maps: Vec<(MapKey, i64)> = published.maps.iter().copied().collect();
+        let screened = |(name, value): &(Box<str>, Box<str>)| (screened(name), screened(value));
+        let settings = published.settings.iter().map(screened);
+        let settings = settings.filter(|(name, value)| !name.is_empty() && !value.is_empty()).collect();
+        Shown { settings, next_map: next_map(&maps), maps }
+    }
+
+    fn change(&self, server: ServerKey, change: impl FnOnce(&mut Server)) {
+        let mut servers = self.write();
+        let published = servers.by_key.entry(server).or_default();
+        let before = published.bytes();
+        change(published);
+        let after = published.bytes();
+        servers.bytes = (servers.bytes + after).saturating_sub(before);
+        if servers.bytes > BYTES_MAX {
+            servers.drop_older_half();
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Servers> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Servers> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Servers {
+    fn drop_older_half(&mut self) {
+        let mut times: Vec<i64> = self.by_key.values().map(Server::read_ms).collect();
+        let middle = times.len() / 2;
+        let (_, &mut median_ms, _) = times.select_nth_unstable(middle);
+        self.by_key.retain(|_, server| server.read_ms() > median_ms);
+        self.bytes = self.by_key.values().map(Server::bytes).sum();
+    }
+}
+
+fn truncated(text: &str, chars_max: usize) -> Box<str> {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end]).into()
+}
+
+/// Text of a server as it can be shown, without colour codes.
+fn screened(text: &str) -> String {
+    shown(&strip_colours(text, ColourCodes::Quake3)).trim().to_owned()
+}
+
+/// The map that followed the last one each time that it was played before.
+fn next_map(maps: &[(MapKey, i64)]) -> Option<MapKey> {
+    let &(last, _) = maps.last()?;
+    let mut followers = maps.windows(2).filter(|pair| pair[0].0 == last).map(|pair| pair[1].0);
+    let next = followers.next()?;
+    followers.all(|map| map == next).then_some(next)
+}
+
+/// The settings of a reply. Some protocols have no list of all, but say the most important ones.
+pub(super) fn settings(details: &Details) -> impl Iterator<Item = (&str, &str)> {
+    let yes_or_no = |is: bool| if is { "yes" } else { "no" };
+    let rules = details.rules.iter().map(|(name, value)| (&**name, &**value));
+    let summary = [
+        ("game type", details.game_type.as_deref()),
+        ("version", details.version.as_deref()),
+        ("password", details.password.map(yes_or_no)),
+        ("secure", details.secure.map(yes_or_no)),
+    ];
+    let has_rules = !details.rules.is_empty();
+    let summary = summary.into_iter().filter(move |_| !has_rules);
+    rules
+        .chain(summary.filter_map(|(name, value)| Some((name, value?))))
+        .chain(details.tags.iter().filter(move |_| !has_rules).map(|tag| (&**tag, "yes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::name::Name;
+
+    const SERVER: ServerKey = ServerKey(7);
+
+    fn kept(published: &Published) -> Vec<(String, String)> {
+        published.shown(SERVER).settings
+    }
+
+    #[test]
+    fn settings_are_screened_and_bounded() {
+        let published = Published::default();
+        assert!(published.needs_settings(SERVER, 5));
+        let long = "x".repeat(1_000);
+        let many: Vec<String> = (0..200).map(|n| format!("z{n}")).collect();
+        let pairs =
+            [("Challenge", "1"), ("g_speed", "^1320\n"), ("b\u{202E}", "\u{7}"), ("timelimit", ""), ("a", &long)];
+        let pairs = pairs.into_iter().chain(many.iter().map(|name| (&name[..], "1")));
+        published.set_settings(SERVER, 5, pairs);
+        let kept = kept(&published);
+        assert_eq!(kept[0], ("a".to_owned(), "x".repeat(VALUE_CHARS_MAX)));
+        assert!(kept.contains(&("g_speed".to_owned(), "320".to_owned())), "{kept:?}");
+        assert!(kept.iter().all(|(name, value)| !name.contains('\u{202E}') && !value.contains(char::is_control)));
+        assert_eq!(kept.len(), SETTINGS_MAX - 1, "one cannot be shown");
+        assert!(!published.needs_settings(SERVER, 5 + SETTINGS_AGE_MAX_MS));
+        assert!(published.needs_settings(SERVER, 6 + SETTINGS_AGE_MAX_MS));
+        published.forget(SERVER);
+        assert!(published.shown(SERVER).settings.is_empty() && published.needs_settings(SERVER, 5));
+    }
+
+    #[test]
+    fn next_map_is_the_one_that_always_followed() {
+        let published = Published::default();
+        let next = |published: &Published| published.shown(SERVER).next_map.map(|map| map.0);
+        published.note_map(SERVER, 10, Some(MapKey(1)), MapKey(2));
+        assert_eq!((published.shown(SERVER).maps, next(&published)), (vec![(MapKey(1), 10), (MapKey(2), 10)], None));
+        published.note_map(SERVER, 20, Some(MapKey(2)), MapKey(1));
+        assert_eq!(next(&published), Some(2));
+        published.note_map(SERVER, 30, Some(MapKey(1)), MapKey(3));
+        published.note_map(SERVER, 40, Some(MapKey(3)), MapKey(1));
+        assert_eq!(next(&published), None, "2 or 3");
+        (0..100).for_each(|n| published.note_map(SERVER, 50 + n, None, MapKey(n as u32 % 3)));
+        assert_eq!((published.shown(SERVER).maps.len(), next(&published)), (MAPS_MAX, Some(1)));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let published = Published::default();
+        let value = "x".repeat(VALUE_CHARS_MAX);
+        let names: Vec<String> = (0..SETTINGS_MAX).map(|n| format!("{n:0NAME_CHARS_MAX$}")).collect();
+        for key in 0..10_000 {
+            published.set_settings(ServerKey(key), key.into(), names.iter().map(|name| (&name[..], &value[..])));
+        }
+        let servers = published.read();
+        assert!(servers.bytes <= BYTES_MAX && servers.by_key.len() > 1_000, "{} servers", servers.by_key.len());
+        assert!(servers.by_key.contains_key(&ServerKey(9_999)) && !servers.by_key.contains_key(&ServerKey(0)));
+    }
+
+    #[test]
+    fn replies_without_a_list_have_their_summary() {
+        let details = Details {
+            version: Some("1.2".into()),
+            password: Some(false),
+            tags: vec!["alltalk".into()],
+            ..Details::default()
+        };
+        let summary: Vec<_> = settings(&details).collect();
+        assert_eq!(summary, [("version", "1.2"), ("password", "no"), ("alltalk", "yes")]);
+        let details = Details { rules: vec![(Name::from("a"), Name::from("b"))], ..details };
+        assert_eq!(settings(&details).collect::<Vec<_>>(), [("a", "b")]);
+    }
+}
