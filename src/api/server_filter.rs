@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::{ApiError, ErrorCode};
 use crate::geo;
 use crate::model::server::Class;
 use crate::model::view::ServerFields;
@@ -36,7 +37,8 @@ pub struct ServerFilter {
     /// Whether they were removed; without it, servers that are not. Pages never contain removed servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<bool>,
-    /// The code of a country (ISO 3166-1), if a database of countries is configured (`geo.database`).
+    /// The code of their country (ISO 3166-1), such as `DE`. An error if no database of countries is configured
+    /// (`geo.database`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     /// Part of the URL, host name or map; case is ignored.
@@ -45,6 +47,17 @@ pub struct ServerFilter {
 }
 
 impl ServerFilter {
+    /// Error: countries are not known.
+    pub fn check(&self) -> Result<(), ApiError> {
+        match self.country {
+            Some(_) if !geo::is_set() => Err(ApiError::new(
+                ErrorCode::Refused,
+                "countries of servers are not known: the running daemon needs a database of them (setting geo.database)",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a server has these fields. Call it once for a list of servers.
     pub fn matcher(&self) -> impl Fn(&ServerFields<'_>) -> bool {
         let ServerFilter { class, game, map, tag, online, screened, greylisted, removed, country, text } = self;
@@ -58,9 +71,9 @@ impl ServerFilter {
                 && screened.is_none_or(|screened| server.is_screened == screened)
                 && greylisted.is_none_or(|greylisted| server.is_greylisted == greylisted)
                 && server.is_removed == removed.unwrap_or(false)
-                && country
-                    .as_ref()
-                    .is_none_or(|code| geo::country_of_url(server.url).is_some_and(|country| country.code == *code))
+                && country.as_ref().is_none_or(|code| {
+                    geo::country_of_url(server.url).is_some_and(|country| country.code.eq_ignore_ascii_case(code))
+                })
                 && text.as_ref().is_none_or(|text| {
                     let mut texts = [Some(server.url), Some(server.hostname), server.map].into_iter().flatten();
                     texts.any(|field| contains_lowercase(field, text))

@@ -34,6 +34,9 @@ pub struct ListArgs {
     /// Only servers with this tag
     #[arg(long)]
     tag: Option<String>,
+    /// Country, such as DE (needs geo.database)
+    #[arg(long, value_name = "CODE")]
+    country: Option<String>,
     /// Only servers that answer now
     #[arg(long)]
     online: bool,
@@ -72,7 +75,7 @@ enum ListOrder {
 }
 
 pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let ListArgs { text, class, game, map, tag, online, screened, greylisted, removed, order, count } = args;
+    let ListArgs { text, class, game, map, tag, country, online, screened, greylisted, removed, order, count } = args;
     let only = |flag: bool| flag.then_some(true);
     let filter = ServerFilter {
         class,
@@ -83,8 +86,7 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         screened: only(screened),
         greylisted: only(greylisted),
         removed: only(removed),
-        // The database of countries is the daemon's.
-        country: None,
+        country,
         text,
     };
     let mut servers = Vec::new();

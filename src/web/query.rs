@@ -232,6 +232,30 @@ impl PartialSchema for Name {
 
 impl ToSchema for Name {}
 
+/// The code of a country (ISO 3166-1).
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct CountryCode(pub String);
+
+impl TryFrom<String> for CountryCode {
+    type Error = String;
+
+    fn try_from(code: String) -> Result<CountryCode, String> {
+        match code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            true => Ok(CountryCode(code)),
+            false => Err(format!("{code:?} is no code of a country: two letters, such as DE")),
+        }
+    }
+}
+
+impl PartialSchema for CountryCode {
+    fn schema() -> RefOr<Schema> {
+        pattern("^[A-Za-z]{2}$", 2)
+    }
+}
+
+impl ToSchema for CountryCode {}
+
 /// The form of strings that a parameter accepts, for its description.
 fn pattern(pattern: &str, chars_max: usize) -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).max_length(Some(chars_max)).into()

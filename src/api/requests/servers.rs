@@ -85,6 +85,7 @@ request!(ServersList: "servers.list", Access::Read => Vec<ServerSummary>);
 
 impl Read for ServersList {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
+        self.filter.check()?;
         host.read(|view| {
             let mut servers: Vec<_> = view.engine.servers_that(self.filter.matcher()).collect();
             servers.sort_unstable_by(|a, b| a.public.url.cmp(&b.public.url));
@@ -122,6 +123,7 @@ request!(ServersPage: "servers.page", Access::Read => ServerPage, |request| chec
 impl Read for ServersPage {
     fn answer(&self, host: &dyn Host) -> Result<ServerPage, ApiError> {
         let ServersPage { filter, after, count, order, recent } = self;
+        filter.check()?;
         host.read(|view| {
             let matcher = filter.matcher();
             let (mut servers, next) = view.engine.servers_page(*order, after.as_ref(), *count as usize, &matcher);

@@ -18,7 +18,7 @@ use crate::model::server_page::ServerOrder;
 use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query::{self, Name, Number, RowCount};
+use crate::web::query::{self, CountryCode, Name, Number, RowCount};
 
 /// A scan class.
 type ClassNumber = Number<1, 7>;
@@ -45,6 +45,9 @@ struct ListParameters {
     /// `true`: servers of which a screening check has refused something within the last 7 days;
     /// `false`: all others.
     screened: Option<bool>,
+    /// Servers in the country with this code (ISO 3166-1), such as `DE`; an error if the site does not know countries.
+    #[param(inline)]
+    country: Option<CountryCode>,
     /// Servers with this part of the URL, host name or map; case is ignored.
     #[param(inline)]
     text: Option<Name>,
@@ -91,12 +94,13 @@ impl ToSchema for OrderName {}
 #[utoipa::path(get, path = "/api/v1/servers", operation_id = "list_servers", tag = "servers", params(ListParameters),
     responses((status = 200, description = "A page of servers.", body = ServerList), Cached))]
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
-    let ListParameters { class, game, map, tag, online, screened, text, order, recent, after, limit } =
+    let ListParameters { class, game, map, tag, online, screened, country, text, order, recent, after, limit } =
         query::parse(&uri)?;
     let class = class.and_then(|class| Class::new(class.to()));
     let after = after.as_deref().map(query::server_cursor).transpose()?;
     let [game, map, tag, text] = [game, map, tag, text].map(|name| name.map(|Name(name)| name));
-    let filter = ServerFilter { class, game, map, tag, online, screened, text, ..ServerFilter::default() };
+    let country = country.map(|CountryCode(code)| code);
+    let filter = ServerFilter { class, game, map, tag, online, screened, country, text, ..ServerFilter::default() };
     let (count, order) = (RowCount::of(limit), order.unwrap_or_default());
     let page = context.ask(requests::ServersPage { filter, after, count, order, recent }).await?;
     let servers = page.servers.iter().map(|server| ServerRow::from(&server.public)).collect();
