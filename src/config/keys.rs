@@ -349,9 +349,9 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "tls_key", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "PEM file with the private key of the certificate."),
     key("site", "title", ValueType::Text(site_title), Restart)
-        .described(r#""Game statistics""#, "The name of the website: above every page, in its title and in feeds. At most 60 characters."),
+        .described(r#""Game statistics""#, "The name of the website: above every page, in its title and in feeds. At most 60 characters. Pages translate the default."),
     key("site", "description", ValueType::Text(site_description), Restart)
-        .described(r#""Players online, rankings and statistics of game servers.""#, "What the site is, in a sentence: search engines and links in chats show it. At most 300 characters."),
+        .described(r#""Players online, rankings and statistics of game servers.""#, "What the site is, in a sentence: search engines and links in chats show it. At most 300 characters. Pages translate the default."),
     key("site", "accent", ValueType::Text(colour), Restart)
         .described(r#""""#, r##"Colour of the edge above every page, such as "#b3121d". Text keeps its colours, so that it stays readable. Empty: blue."##),
     key("site", "logo", ValueType::Text(optional_path), Restart)

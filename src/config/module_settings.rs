@@ -311,6 +311,7 @@ mod tests {
     use super::*;
     use crate::schedule::CLASS1_PLAYERS_MIN;
     use crate::schedule::elastic::{BUDGET, ELASTIC_PLAYERS_MIN};
+    use crate::web::identity;
 
     #[test]
     fn shipped_config_equals_code_defaults() {
@@ -320,6 +321,8 @@ mod tests {
         assert_eq!(settings.class1_players_min, CLASS1_PLAYERS_MIN);
         assert_eq!((settings.scan_budget, settings.elastic_players_min), (BUDGET, ELASTIC_PLAYERS_MIN));
         assert_eq!(Config::default().scan_settings(), ScanSettings::default());
+        let site = Config::default().site;
+        assert_eq!((&*site.title, &*site.description), (identity::TITLE, identity::DESCRIPTION));
         assert_eq!(Config::default().clock_settings(), ClockSettings::default());
     }
 

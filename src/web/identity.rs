@@ -15,6 +15,10 @@ pub const DESCRIPTION_CHARS_MAX: usize = 300;
 /// Largest logo, bytes: every visitor loads it.
 pub const LOGO_BYTES_MAX: usize = 64 * 1024;
 
+/// The title and the description where the operator has set none; pages translate them.
+pub const TITLE: &str = "Game statistics";
+pub const DESCRIPTION: &str = "Players online, rankings and statistics of game servers.";
+
 /// Whose site it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {

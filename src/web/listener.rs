@@ -38,6 +38,7 @@ use super::door::{Door, Peer};
 use super::limits::{CONNECTION_BUFFER_BYTES, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX, SEND_BUFFER_BYTES};
 use super::problem::{PROBLEM_JSON, Problem, ProblemKind};
 use super::router::router;
+use super::texts::language;
 use super::tokens::Token;
 use super::{Backend, WebLimits, WebSettings};
 
@@ -286,6 +287,7 @@ async fn serve_connection<C: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        language::choose(&mut request);
         let busy = place.begin_request();
         router.call(request).map_ok(|answer| answer.map(|body| busy.until_sent(body)))
     });

@@ -16,6 +16,7 @@
 //!   [`live_streams`]: the streams of each client.
 //! - [`health`], [`metrics`]: for operators.
 //! - [`pages`]: the website. - [`banners`]: images for forums. - [`v1`]: the JSON API.
+//! - [`texts`]: the texts of the website in each language.
 //! - [`query`] reads the parameters of both, [`segment`] names in their paths, [`answer`] writes their
 //!   answers, [`problem`] their errors; [`answer_cache`] computes each answer once for all who wait for
 //!   it; [`accept_encoding`] says whether a client gets it compressed.
@@ -43,6 +44,7 @@ mod query;
 mod router;
 mod schemas;
 mod segment;
+mod texts;
 mod tls;
 mod tokens;
 mod v1;

@@ -197,10 +197,6 @@ impl Problem {
         Problem { kind, detail: detail.into(), retry_after_s }
     }
 
-    pub fn title(&self) -> &'static str {
-        self.kind.spec().title
-    }
-
     /// The error in JSON.
     pub fn body(&self) -> Vec<u8> {
         let ProblemSpec { status, title, .. } = self.kind.spec();

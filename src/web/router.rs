@@ -13,7 +13,7 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{Extensions, HeaderValue, Method, StatusCode, Uri, Version};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use percent_encoding::percent_decode_str;
@@ -25,6 +25,7 @@ use super::context::WebContext;
 use super::door::Peer;
 use super::limits::URI_BYTES_MAX;
 use super::problem::{Problem, ProblemKind};
+use super::texts::language::in_language;
 use super::tokens::Caller;
 use super::{accept_encoding, admin, answer_cache, banners, health, metrics, pages, v1};
 
@@ -52,6 +53,7 @@ pub(super) fn router(context: Arc<WebContext>) -> Router {
         .merge(admin::routes())
         .fallback(not_found)
         .layer(from_fn_with_state(context.clone(), check))
+        .layer(from_fn(in_language))
         .with_state(context)
 }
 

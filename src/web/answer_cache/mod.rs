@@ -20,12 +20,14 @@ use super::limits::{
     ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTE_WAITING_MAX, COMPUTED_AT_ONCE_MAX,
     PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
 };
+use super::texts::language::Chosen;
 
 /// What an answer depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct AnswerKey {
     path_and_query: String,
     is_compressed: bool,
+    chosen: Chosen,
     /// An answer from before a correction is not used after it.
     changes: u64,
 }

@@ -4,6 +4,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::layout::{Page, PageResult};
+use crate::web::texts::{decimal, rich_text, text};
 
 /// Printed by `clqd truth --json --budget 0,1,1.15,2,3 --seed 1 --seed 2 --seed 3`.
 const PUBLISHED: &str = include_str!("accuracy.jsonl");
@@ -60,56 +61,76 @@ fn published() -> Vec<Accuracy> {
 
 pub(super) async fn page() -> PageResult {
     let rows = published();
-    let scans = |row: &Accuracy| format!("{}{:.2}", if row.budget == 0.0 { "* " } else { "" }, row.scans);
+    let scans = |row: &Accuracy| decimal(format!("{}{:.2}", if row.budget == 0.0 { "* " } else { "" }, row.scans));
+    let percent = |number: String| text!("percent", number = decimal(number));
+    let command = html! { code { "clqd truth --scenario all" } };
+    let about = html! { a href="/about" { (text!("about-title")) } };
     let body = html! {
-        h1 { "How close the rankings come to what happened" }
-        p {
-            "Nobody tells this site what happened on a server. It only sees lists of players, one every two minutes or so. How much that "
-            "misses can be measured where everything is known: in a simulation. It has a week of 48 servers and some 45,000 rounds of 5 to 40 "
-            "minutes, with players who come and leave as they like. The program that runs this site scans them, and its rankings are "
-            "compared with the true ones."
-        }
-        h2 { "Rounds and sums" }
+        h1 { (text!("accuracy-heading")) }
+        p { (text!("accuracy-simulation")) }
+        h2 { (text!("accuracy-rounds")) }
         div .scroll { table {
             thead { tr {
-                @for head in ["scans", "time", "points", "found", "winner", "top 3", "sure", "right"] { th .n { (head) } }
+                @for head in [
+                    text!("accuracy-scans"),
+                    text!("accuracy-time"),
+                    text!("accuracy-points"),
+                    text!("accuracy-found"),
+                    text!("accuracy-winner"),
+                    text!("accuracy-top-3"),
+                    text!("accuracy-sure"),
+                    text!("accuracy-right"),
+                ] { th .n { (head) } }
             } }
             tbody { @for row in &rows { tr {
                 td .n { (scans(row)) }
-                @for error in [row.time_error, row.points_error] { td .n { (format!("{error:+.1} %")) } }
-                @for share in [row.found, row.winner, row.first_three, row.sure, row.sure_winner] { td .n { (format!("{share:.1} %")) } }
+                @for error in [row.time_error, row.points_error] { td .n { (percent(format!("{error:+.1}"))) } }
+                @for share in [row.found, row.winner, row.first_three, row.sure, row.sure_winner] {
+                    td .n { (percent(format!("{share:.1}"))) }
+                }
             } } }
         } }
-        h2 { "Order of players" }
+        h2 { (text!("accuracy-order")) }
         div .scroll { table {
-            thead { tr { @for head in ["scans", "CLQ1", "CLQ2", "ELO", "points", "time"] { th .n { (head) } } } }
+            thead { tr {
+                @for head in [
+                    text!("accuracy-scans"),
+                    "CLQ1".into(),
+                    "CLQ2".into(),
+                    "ELO".into(),
+                    text!("accuracy-points"),
+                    text!("accuracy-time"),
+                ] { th .n { (head) } }
+            } }
             tbody { @for row in &rows { tr {
                 td .n { (scans(row)) }
-                @for rank in [row.clq1, row.clq2, row.elo, row.points, row.time] { td .n { (format!("{rank:.3}")) } }
+                @for rank in [row.clq1, row.clq2, row.elo, row.points, row.time] {
+                    td .n { (decimal(format!("{rank:.3}"))) }
+                }
             } } }
         } }
-        p .soft { "Scans: of each server in two minutes. * At fixed times; all others are made when they tell most, such as shortly before the end of a round. 1.13 is what the program makes unless its operator says otherwise." }
+        p .soft { (text!("accuracy-scans-meaning")) }
         dl {
-            dt { "time, points" }
-            dd { "The sum over all players, compared with what they truly played and scored." }
-            dt { "found, winner, top 3" }
-            dd { "How many of the rounds were found, with the right winner, with the right first three. A round is not found if it was too short, or nobody stayed." }
-            dt { "sure, right" }
-            dd { "How many of the found rounds are marked as sure, because a scan saw their end, and how many of these have the right winner." }
-            dt { "order of players" }
-            dd { "How well the order of the players on a server agrees with the true order: 1 is the same order, 0 is chance." }
+            dt { (text!("accuracy-time-points")) }
+            dd { (text!("accuracy-time-points-meaning")) }
+            dt { (text!("accuracy-found-winner-top-3")) }
+            dd { (text!("accuracy-found-winner-top-3-meaning")) }
+            dt { (text!("accuracy-sure-right")) }
+            dd { (text!("accuracy-sure-right-meaning")) }
+            dt { (text!("accuracy-order-of-players")) }
+            dd { (text!("accuracy-order-of-players-meaning")) }
         }
-        h2 { "What a ranking can know, and what not" }
+        h2 { (text!("accuracy-known")) }
         ul {
-            li { "Who played, and for how long, is known as exactly as the time between two scans." }
-            li { "Points between the last scan of a round and its end are not seen. So sums of points are too low." }
-            li { "Estimates of time and points include what no scan saw. Each has an error: in four cases of five the true value is not further away." }
-            li { "The order of players is closer to the truth than the sums." }
-            li { "The simulated players are honest, and each has a name of their own. Real ones share names and change them." }
+            li { (text!("accuracy-who-played")) }
+            li { (text!("accuracy-unseen")) }
+            li { (text!("accuracy-estimates")) }
+            li { (text!("accuracy-closer")) }
+            li { (text!("accuracy-honest")) }
         }
-        p { "How it is measured, and other kinds of rounds: " code { "clqd truth --scenario all" } ". " a href="/about" { "How it works" } "." }
+        p { (rich_text!("accuracy-measured", command = command, about = about)) }
     };
-    Ok(Page::new("Accuracy", body))
+    Ok(Page::new(text!("accuracy-title"), body))
 }
 
 #[cfg(test)]

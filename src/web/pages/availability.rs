@@ -7,6 +7,7 @@ use super::format::{day, utc};
 use super::hours_of_week::{LEFT, PLOT_WIDTH, WIDTH};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::model::view::SeriesView;
+use crate::web::texts::text;
 
 /// Days that are drawn.
 const DAYS: usize = 30;
@@ -24,15 +25,19 @@ fn share(values: &[Option<f64>], newest_ms: i64, slot_ms: i64, slots: usize, add
 
 /// Shares of the last 7, 30 and 365 days, and a drawing of the last 30.
 pub(super) fn section(series: &SeriesView, added_ms: i64) -> Markup {
-    let of_hours = |days: usize| share(&series.hours, series.newest_hour_ms, HOUR_MS, days * 24, added_ms);
+    let percent = |share: f64| rounded(share * 100.0);
+    let of_hours = |days: usize| {
+        let share = share(&series.hours, series.newest_hour_ms, HOUR_MS, days * 24, added_ms)?;
+        Some((days, text!("availability-of-hours", percent = percent(share))))
+    };
     let of_days = share(&series.days, series.newest_day_ms, DAY_MS, 365, added_ms);
-    let shares = [("7 days", of_hours(7), "hours"), ("30 days", of_hours(30), "hours"), ("365 days", of_days, "days")];
+    let of_days = of_days.map(|share| (365, text!("availability-of-days", percent = percent(share))));
     html! {
         dl .figures {
-            @for (span, share, unit) in shares {
-                @if let Some(share) = share { div { dt { "Last " (span) } dd { (rounded(share * 100.0)) " % of the " (unit) } } }
+            @for (days, share) in [of_hours(7), of_hours(30), of_days].into_iter().flatten() {
+                div { dt { (text!("availability-last-days", count = days)) } dd { (share) } }
             }
-            div { dt { "Known since" } dd { (day(added_ms)) } }
+            div { dt { (text!("availability-known-since")) } dd { (day(added_ms)) } }
         }
         (drawing(series))
     }
@@ -46,19 +51,19 @@ fn drawing(series: &SeriesView) -> Markup {
     html! {
         figure {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby="availability-title" {
-                title id="availability-title" { "Hours of each day in which the server was seen" }
-                text x=(LEFT - 6) y="12" text-anchor="end" { "24 h" }
+                title id="availability-title" { (text!("availability-title")) }
+                text x=(LEFT - 6) y="12" text-anchor="end" { (text!("hours-only", hours = 24_u32)) }
                 @for ((day, hours), x) in seen.iter().zip((LEFT..).step_by(CELL as usize)) {
                     @let height = hours * PLOT_HEIGHT / 24;
                     rect .heat x=(x) y=(PLOT_HEIGHT - height) width=(CELL - 1) height=(height) {
-                        title { (utc(day * DAY_MS, "%Y-%m-%d")) ": " (hours) " of 24 hours" }
+                        title { (text!("availability-day", date = utc(day * DAY_MS, "%Y-%m-%d"), count = *hours)) }
                     }
                 }
                 line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(PLOT_HEIGHT) y2=(PLOT_HEIGHT) {}
                 text x=(LEFT) y=(HEIGHT - 4) { (utc(seen[0].0 * DAY_MS, "%m-%d")) }
                 text x=(LEFT + PLOT_WIDTH) y=(HEIGHT - 4) text-anchor="end" { (utc(newest_day * DAY_MS, "%m-%d")) }
             }
-            figcaption { "Hours of each day in which a scan got an answer, UTC. A server that is asked once a day is seen in one hour of a day." }
+            figcaption { (text!("availability-caption")) }
         }
     }
 }

@@ -1,38 +1,41 @@
 //! The section of a page that shows its banners and their embed codes for forums and websites.
 
+use std::borrow::Cow;
+
 use maud::{Markup, html};
 
 use crate::web::PublicUrl;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
+use crate::web::texts::text;
 
 /// The section of the page of a server or a player. `page` is the path of the page, and `alt`
 /// describes the image.
 pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
     html! {
-        h2 { "Frame and banners" }
-        p .soft { "A frame with what is on the server or of the player now, for a website." }
-        (field("Frame, HTML", "frame", &frame_code(public_url, page, alt)))
-        p .soft { "Embed codes for forums and websites. Most forums accept BBCode; some need only the address of the image, which ends in .png." }
+        h2 { (text!("banners-heading")) }
+        p .soft { (text!("banners-frame")) }
+        (field(&text!("banners-frame-html"), "frame", &frame_code(public_url, page, alt)))
+        p .soft { (text!("banners-codes")) }
         @for size in BannerSize::EMBEDDED {
             // Browsers do not load the image of a closed section.
             details open[size == BannerSize::EMBEDDED[0]] {
                 @let (width, height) = size.pixels();
-                summary { (title(size)) ", " (width) " x " (height) " pixels" }
+                summary { (text!("banners-size", size = title(size), width = width, height = height)) }
                 p { img src=(banner_path(page, size, BannerFormat::Svg)) alt=(alt) width=(width) height=(height) loading="lazy"; }
                 @let id = |language: &str| format!("banner-{}-{language}", size.name());
-                (field(&format!("{}, HTML", title(size)), &id("html"), &html_code(public_url, page, size, alt)))
-                (field(&format!("{}, BBCode", title(size)), &id("bbcode"), &bbcode(public_url, page, size)))
+                (field(&text!("banners-html", size = title(size)), &id("html"), &html_code(public_url, page, size, alt)))
+                (field(&text!("banners-bbcode", size = title(size)), &id("bbcode"), &bbcode(public_url, page, size)))
             }
         }
     }
 }
 
-fn title(size: BannerSize) -> &'static str {
+fn title(size: BannerSize) -> Cow<'static, str> {
     match size {
-        BannerSize::Wide => "Wide",
-        BannerSize::Box => "Box",
-        BannerSize::Small => "Small",
-        BannerSize::Card => "Card",
+        BannerSize::Wide => text!("banners-wide"),
+        BannerSize::Box => text!("banners-box"),
+        BannerSize::Small => text!("banners-small"),
+        BannerSize::Card => text!("banners-card"),
     }
 }
 

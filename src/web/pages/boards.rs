@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::chart::rounded;
+use super::chart::percent;
 use super::format::{count, days, ranking as ranking_name, ranking_meaning, score, time};
 use super::{names, overview, search};
 use crate::api::requests;
@@ -23,6 +23,7 @@ use crate::model::view::board::{
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Number, Position};
+use crate::web::texts::{rich_text, text};
 
 /// Entries of each board where all rankings are shown.
 const TOP_ENTRIES: u32 = 10;
@@ -68,7 +69,7 @@ impl Section {
     /// The title of a page: the name of its server, game or tag, after the chosen boards.
     pub fn page_title(&self, name: &str) -> String {
         match &self.choice {
-            Some(choice) => format!("{choice}: {name}"),
+            Some(choice) => text!("title-and-name", title = choice.as_str(), name = name).into_owned(),
             None => name.to_owned(),
         }
     }
@@ -145,15 +146,18 @@ impl Mover {
 
     pub fn text(&self, game: &Markup) -> Markup {
         let entry = &self.entry;
-        html! {
-            a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) }
-            " is " b { "number " (count(entry.at.position)) } " of " (game)
-            @match self.before {
-                Some(before) => { span .up { ", up from " (count(before)) } " in the week before" }
-                None => ", and was not ranked in the week before",
+        let player =
+            html! { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } };
+        let position = html! { b { (text!("mover-position", position = entry.at.position)) } };
+        let game = game.clone();
+        let news = match self.before {
+            Some(before) => {
+                let up = html! { span .up { (text!("mover-up-from", before = before)) } };
+                rich_text!("mover-up", player = player, position = position, game = game, up = up)
             }
-            ". " span .soft { "Score of " (time(entry.at.reached_ms)) "." }
-        }
+            None => rich_text!("mover-new", player = player, position = position, game = game),
+        };
+        html! { (news) " " span .soft { (rich_text!("mover-score", time = time(entry.at.reached_ms))) } }
     }
 }
 
@@ -250,13 +254,14 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
                     h3 { a href=(link) { (title) } span .soft { ", " (unit) } }
                     p .soft { (ranking_meaning(board.head.ranking).0) }
                     (board.table(previous))
-                    @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { "All " (players_text(board.head.size)) } } }
+                    @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { (text!("boards-all-players", count = board.head.size)) } } }
                 }
             }
         }
     };
     let query = window.map(|_| format!("window={}", names::value(&shown)));
-    Ok(Section { choice: window.map(|_| format!("Rankings of {shown}")), query, markup })
+    let choice = window.map(|_| text!("boards-rankings-of", window = shown.as_str()).into_owned());
+    Ok(Section { choice, query, markup })
 }
 
 /// A page of the board of one ranking.
@@ -294,7 +299,7 @@ async fn one_ranking(
     let markup = html! {
         (heading(&board.head, all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
-            li { a href={ (path) "?window=" (shown) "#boards" } { "All rankings" } }
+            li { a href={ (path) "?window=" (shown) "#boards" } { (text!("boards-all-rankings")) } }
             @for other in Ranking::ALL {
                 li {
                     a href={ (path) "?window=" (shown) "&ranking=" (other.name()) "#boards" } aria-current=[(other == ranking).then_some("page")] {
@@ -306,28 +311,29 @@ async fn one_ranking(
         form .filters action={ (path) "#boards" } {
             input type="hidden" name="window" value=(shown);
             input type="hidden" name="ranking" value=(ranking.name());
-            div { label for="board-player" { "Find a player on this board" } input #board-player name="player" maxlength="100" required; }
-            button { "Find" }
+            div { label for="board-player" { (text!("boards-find-player")) } input #board-player name="player" maxlength="100" required; }
+            button { (text!("find")) }
         }
-        @if let Some(name) = &not_found { p role="status" { "Not found: no player whose name has the words " (names::plain(name)) " is on this board." } }
+        @if let Some(name) = &not_found { p role="status" { (rich_text!("boards-not-found", name = names::plain(name))) } }
         h3 { (title) span .soft { ", " (unit) } }
         p .soft { (ranking_meaning(ranking).0) " " (ranking_meaning(ranking).1) }
         (board.table(&previous))
         @if board.head.size > u64::from(PAGE_ENTRIES) {
-            nav .pages aria-label="Pages of the board" {
+            nav .pages aria-label=(text!("boards-pages")) {
                 @if first > 1 {
-                    a href=(link(1)) { "First" }
-                    a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { "Better" }
+                    a href=(link(1)) { (text!("boards-first")) }
+                    a href=(link(first.saturating_sub(PAGE_ENTRIES.into()).max(1))) rel="prev" { (text!("boards-better")) }
                 }
-                span { (count(first)) " to " (count(last)) " of " (players_text(board.head.size)) }
+                span { (text!("boards-shown", first = first, last = last, count = board.head.size)) }
                 @if last < board.head.size {
-                    a href=(link(last + 1)) rel="next" { "Further" }
-                    a href=(link(last_page)) { "Last" }
+                    a href=(link(last + 1)) rel="next" { (text!("boards-further")) }
+                    a href=(link(last_page)) { (text!("boards-last")) }
                 }
             }
         }
     };
-    Ok(Section { choice: Some(format!("{title} in {shown}")), query: Some(query), markup })
+    let choice = text!("boards-ranking-in", ranking = &*title, window = shown.as_str()).into_owned();
+    Ok(Section { choice: Some(choice), query: Some(query), markup })
 }
 
 /// The entries around the player with this name, or else around the first on the board of those whom a search finds.
@@ -363,14 +369,14 @@ fn heading(
     let is_week = all.iter().any(|other| other.window.window == window.window && other.kind == "week");
     let coverage = week_coverage.filter(|_| is_week && !window.closed);
     html! {
-        h2 #boards { "Rankings of " (window_text(window)) }
+        h2 #boards { (text!("boards-rankings-of", window = window_text(window))) }
         p .soft {
-            @if window.closed { "Closed: final." } @else { "Running: provisional. " }
+            @if window.closed { (text!("boards-closed")) } @else { (text!("boards-running")) " " }
             @if let Some(share) = coverage { (self::coverage(share)) }
         }
         form .filters action={ (path) "#boards" } {
             div {
-                label for="board-window" { "Window" }
+                label for="board-window" { (text!("boards-window")) }
                 select #board-window name="window" {
                     @for other in all.iter().filter(|other| other.phase != WindowPhase::Upcoming) {
                         option value=(other.window.window) selected[other.window.window == window.window] { (window_text(&other.window)) }
@@ -378,14 +384,14 @@ fn heading(
                 }
             }
             @if let Some(ranking) = ranking { input type="hidden" name="ranking" value=(ranking.name()); }
-            button { "Show" }
+            button { (text!("show")) }
         }
     }
 }
 
 /// How complete the running week is.
 pub(super) fn coverage(share: f64) -> Markup {
-    html! { "Servers were seen in " (rounded(share * 100.0)) " % of its time. " }
+    html! { (text!("boards-coverage", share = percent(share))) " " }
 }
 
 /// The positions of these players in the window before; `None`: it is not kept.
@@ -467,13 +473,13 @@ impl BoardPart {
         };
         html! {
             @if !self.entries.is_empty() {
-            div .scroll tabindex="0" role="region" aria-label={ (title) " of " (scope) } {
+            div .scroll tabindex="0" role="region" aria-label=(text!("boards-table-of", ranking = &*title, scope = scope)) {
                 table {
                     caption { span .unseen { (title) ", " (self.head.window.window) } }
                     thead {
                         tr {
-                            th scope="col" .n { abbr title="position" { "#" } } @if previous.is_some() { th scope="col" { "Change" } }
-                            th scope="col" { "Player" } th scope="col" .n { abbr title=(unit) { "Score" } }
+                            th scope="col" .n { abbr title=(text!("boards-position")) { "#" } } @if previous.is_some() { th scope="col" { (text!("boards-change")) } }
+                            th scope="col" { (text!("player")) } th scope="col" .n { abbr title=(unit) { (text!("score")) } }
                         }
                     }
                     tbody {
@@ -489,22 +495,18 @@ impl BoardPart {
                 }
             }
             }
-            @if self.entries.is_empty() { p { "No player yet. " (ranking_meaning(ranking).1) } }
+            @if self.entries.is_empty() { p { (text!("boards-no-player")) " " (ranking_meaning(ranking).1) } }
         }
     }
 }
 
 fn movement(entry: &BoardEntryView, previous: &BTreeMap<u32, u64>) -> Markup {
     match previous.get(&entry.player_key).map(|before| *before as i64 - entry.at.position as i64) {
-        None => html! { span .soft { "new" } },
+        None => html! { span .soft { (text!("boards-new")) } },
         Some(0) => html! { span .soft { "=" } },
-        Some(up @ 1..) => html! { span .up { "up " (count(up as u64)) } },
-        Some(down) => html! { span .down { "down " (count(down.unsigned_abs())) } },
+        Some(up @ 1..) => html! { span .up { (text!("boards-up", count = up)) } },
+        Some(down) => html! { span .down { (text!("boards-down", count = down.unsigned_abs())) } },
     }
-}
-
-fn players_text(players: u64) -> String {
-    if players == 1 { "1 player".to_owned() } else { format!("{} players", count(players)) }
 }
 
 #[cfg(test)]

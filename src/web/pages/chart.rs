@@ -1,6 +1,7 @@
 //! Charts of a value over time as SVG: complete without scripts and styles of their own. Gaps
 //! without data stay gaps.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -9,6 +10,7 @@ use maud::{Markup, html};
 use super::format::{signed, utc};
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS, parse_week_label};
+use crate::web::texts::{decimal, text};
 
 /// A value in each slot of time, oldest first; `None` is no data.
 pub(super) struct Series<'a> {
@@ -96,9 +98,11 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
             svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" }
                 data-values=(values(series.values)) data-newest=(series.newest_ms) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id={ (id) "-title" } {
-                    (title) ", " (unit)
-                    @if let Some(newest) = newest { ". Newest: " (rounded(newest)) }
-                    @if known().next().is_some() { ". Largest: " (rounded(largest)) }
+                    @match newest {
+                        Some(newest) => (text!("chart-title-newest", title = title, unit = unit, newest = rounded(newest), largest = rounded(largest))),
+                        None if series.has_data() => (text!("chart-title-largest", title = title, unit = unit, largest = rounded(largest))),
+                        None => (text!("chart-title", title = title, unit = unit)),
+                    }
                 }
                 @for mark in 0..=marks as i64 {
                     @let value = ((first_mark + mark as f64) * step).max(least);
@@ -119,7 +123,11 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 }
                 path .points d=(points(series.values, &scale)) {}
             }
-            figcaption { (title) ", " (unit) ", UTC. " @if series.is_running { "The dashed end is still running. " } a href=(table) { "As a table" } }
+            figcaption {
+                (text!("chart-caption", title = title, unit = unit)) " "
+                @if series.is_running { (text!("chart-running")) " " }
+                a href=(table) { (text!("chart-table")) }
+            }
         }
     }
 }
@@ -279,24 +287,36 @@ fn mark_step(max: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(10.0 * power)
 }
 
-/// As [`rounded`], without commas.
+/// As [`rounded`], for programs: the same in all languages.
 fn rounded_plain(value: f64) -> String {
-    rounded(value).replace(',', "")
+    match whole_and_tenth(value) {
+        (whole, 0) => whole.to_string(),
+        (whole, tenth) => format!("{whole}.{tenth}"),
+    }
 }
 
 /// A value with one decimal, if it is not a whole number.
 pub(super) fn rounded(value: f64) -> String {
-    let tenths = (value * 10.0).round();
-    let whole = signed((tenths / 10.0) as i64);
-    match (tenths % 10.0).abs() {
-        0.0 => whole,
-        tenth => format!("{whole}.{tenth}"),
+    match whole_and_tenth(value) {
+        (whole, 0) => signed(whole),
+        (whole, tenth) => signed(whole) + &decimal(format!(".{tenth}")),
     }
+}
+
+/// A share as a percentage: `66.7 %`.
+pub(super) fn percent(share: f64) -> Cow<'static, str> {
+    text!("percent", number = rounded(share * 100.0))
+}
+
+fn whole_and_tenth(value: f64) -> (i64, u64) {
+    let tenths = (value * 10.0).round() as i64;
+    (tenths / 10, tenths.unsigned_abs() % 10)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::texts::Language;
 
     #[test]
     fn gaps_interrupt_the_line() {
@@ -361,5 +381,11 @@ mod tests {
         assert_eq!(time_marks(1), [(0, "start")]);
         assert_eq!(time_marks(0), [(0, "start")]);
         assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1,234.6".into()));
+    }
+
+    #[test]
+    fn values_for_the_script_are_the_same_in_all_languages() {
+        let shown = Language::German.within(|| (rounded(1_234.56), rounded_plain(1_234.56), rounded_plain(-2_000.0)));
+        assert_eq!(shown, ("1.234,6".into(), "1234.6".into(), "-2000".into()));
     }
 }

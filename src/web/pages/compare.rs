@@ -20,6 +20,7 @@ use crate::model::view::{PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name, player_key};
+use crate::web::texts::{rich_text, text};
 
 /// Rows of weeks and servers that are shown; all that were read are counted.
 const ROWS_MAX: usize = 100;
@@ -39,9 +40,8 @@ struct Parameters {
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     let Parameters { a, b: Name(b) } = query::parse(&uri)?;
     let Some(a) = a else {
-        let body =
-            html! { h1 { "Compare two players" } p { "Search for one of them: the page of each player has a form." } };
-        return Ok(Page::new("Compare two players", body).with(About { is_hidden: true, ..About::default() }));
+        let body = html! { h1 { (text!("compare-two")) } p { (text!("compare-search")) } };
+        return Ok(Page::new(text!("compare-two"), body).with(About { is_hidden: true, ..About::default() }));
     };
     let a = context.ask(requests::PlayerShow { player_key: player_key(&a)?, skip: 0 }).await?;
     let other = match b.trim() {
@@ -51,18 +51,18 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let about = |is_hidden| About { is_hidden, ..About::default() };
     match other {
         Other::Player(b) => {
-            let title = format!("{} and {}", plain(&a), plain(&b));
+            let title = text!("compare-both-names", a = plain(&a), b = plain(&b));
             let query = format!("a={}&b={}", a.player_key, b.player_key);
             let page = Page::new(title, side_by_side(&a, &b));
             Ok(page.with(About { query: Some(query), ..about(false) }))
         }
         Other::Offered(players) => {
             let body = html! {
-                h1 { "Compare " (names::player(&a.display, &a.name)) }
+                h1 { (rich_text!("compare-one", player = names::player(&a.display, &a.name))) }
                 (compare_form(a.player_key))
                 @if !b.trim().is_empty() {
-                    @if players.is_empty() { p role="status" { "No player has the name " (names::plain(&b)) "." } }
-                    @else { p { "Which one?" } }
+                    @if players.is_empty() { p role="status" { (rich_text!("compare-no-player", name = names::plain(&b))) } }
+                    @else { p { (text!("compare-which")) } }
                 }
                 ul { @for player in &players {
                     li {
@@ -71,7 +71,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
                     }
                 } }
             };
-            Ok(Page::new(format!("Compare {}", plain(&a)), body).with(about(true)))
+            Ok(Page::new(text!("compare-one", player = plain(&a)), body).with(about(true)))
         }
     }
 }
@@ -138,19 +138,19 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
     let link = |player: &PlayerView| html! { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } };
     let is_partial = a.weeks_more > 0 || b.weeks_more > 0;
     html! {
-        h1 { (names::player(&a.display, &a.name)) " and " (names::player(&b.display, &b.name)) }
-        div .scroll tabindex="0" role="region" aria-label="Both players" {
+        h1 { (rich_text!("compare-both-names", a = names::player(&a.display, &a.name), b = names::player(&b.display, &b.name))) }
+        div .scroll tabindex="0" role="region" aria-label=(text!("compare-both")) {
             table {
-                caption { span .unseen { "Both players" } }
-                thead { tr { th scope="col" { span .unseen { "What" } } th scope="col" .name { (link(a)) } th scope="col" .name { (link(b)) } } }
+                caption { span .unseen { (text!("compare-both")) } }
+                thead { tr { th scope="col" { span .unseen { (text!("compare-what")) } } th scope="col" .name { (link(a)) } th scope="col" .name { (link(b)) } } }
                 tbody {
-                    tr { th scope="row" { "Game" } @for player in [a, b] { td { a href=(game_path(&player.game)) { (names::game(&player.game)) } } } }
-                    tr { th scope="row" { "First seen" } @for player in [a, b] { td { @if let Some(at_ms) = player.first_seen_ms { (day(at_ms)) } @else { "-" } } } }
+                    tr { th scope="row" { (text!("game")) } @for player in [a, b] { td { a href=(game_path(&player.game)) { (names::game(&player.game)) } } } }
+                    tr { th scope="row" { (text!("player-first-seen")) } @for player in [a, b] { td { @if let Some(at_ms) = player.first_seen_ms { (day(at_ms)) } @else { "-" } } } }
                     tr {
-                        th scope="row" { "Last seen" }
+                        th scope="row" { (text!("last-seen")) }
                         @for player in [a, b] {
                             td {
-                                @if !player.online_on.is_empty() { "playing now" }
+                                @if !player.online_on.is_empty() { (text!("player-playing-now")) }
                                 @else if let Some(at_ms) = player.last_seen_ms { (time(at_ms)) }
                                 @else { "-" }
                             }
@@ -159,16 +159,16 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
                 }
             }
         }
-        h2 { "Who was ahead" }
-        @if shared.is_empty() { p { "No week on a server has both of them." } } @else {
+        h2 { (text!("compare-ahead")) }
+        @if shared.is_empty() { p { (text!("compare-no-week")) } } @else {
             p .soft {
-                "Both have " (count(shared.len() as u64)) @if shared.len() == 1 { " week" } @else { " weeks" } " on the same server. A week counts for a ranking in which both have a position. "
-                @if is_partial { "Only the newest weeks of each are compared." }
+                (text!("compare-weeks", count = shared.len())) " " (text!("compare-counted"))
+                @if is_partial { " " (text!("compare-partial")) }
             }
-            div .scroll tabindex="0" role="region" aria-label="Who was ahead" {
+            div .scroll tabindex="0" role="region" aria-label=(text!("compare-ahead")) {
                 table {
-                    caption { span .unseen { "How often each player was ahead" } }
-                    thead { tr { th scope="col" { "Ranking" } th scope="col" .n { (names::player(&a.display, &a.name)) } th scope="col" .n { (names::player(&b.display, &b.name)) } } }
+                    caption { span .unseen { (text!("compare-ahead-caption")) } }
+                    thead { tr { th scope="col" { (text!("player-ranking")) } th scope="col" .n { (names::player(&a.display, &a.name)) } th scope="col" .n { (names::player(&b.display, &b.name)) } } }
                     tbody {
                         @for ranking in Ranking::ALL {
                             @let [first, second, _] = ahead(&shared, ranking);
@@ -181,20 +181,20 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
                     }
                 }
             }
-            h2 { "Week by week" }
-            div .scroll tabindex="0" role="region" aria-label="Week by week" {
+            h2 { (text!("compare-by-week")) }
+            div .scroll tabindex="0" role="region" aria-label=(text!("compare-by-week")) {
                 table {
-                    caption { "Scores, the better position in bold" }
+                    caption { (text!("compare-by-week-caption")) }
                     thead {
                         tr {
-                            th scope="col" { "Week" } th scope="col" { "Server" }
+                            th scope="col" { (text!("week")) } th scope="col" { (text!("server")) }
                             @for ranking in Ranking::ALL { th scope="col" .n { (ranking_name(ranking).0) } }
                         }
                     }
                     tbody { @for both in shared.iter().take(ROWS_MAX) { (row(a, both)) } }
                 }
             }
-            @if shared.len() > ROWS_MAX { p .soft { "The newest " (ROWS_MAX) " are shown." } }
+            @if shared.len() > ROWS_MAX { p .soft { (text!("compare-newest", count = ROWS_MAX)) } }
         }
         (compare_form(a.player_key))
     }

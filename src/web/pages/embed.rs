@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::boards;
-use super::format::{count, ranking as ranking_name, time, utc};
+use super::format::{ranking as ranking_name, time, utc};
 use super::layout::{About, Page, PageResult};
 use super::server_table::{game_path, map_path, server_path};
 use super::{names, server};
@@ -19,6 +19,7 @@ use crate::model::scope::Scope;
 use crate::web::context::WebContext;
 use crate::web::query;
 use crate::web::segment::Segment;
+use crate::web::texts::{rich_text, text};
 
 const ENTRIES: u32 = 10;
 
@@ -33,10 +34,14 @@ pub(super) async fn server(State(context): State<Arc<WebContext>>, Path(url): Pa
     let body = html! {
         h1 { a href=(server_path(&summary.url)) { (names::hostname(&summary.hostname, &summary.url)) } }
         p data-now=(server::now(summary)) {
-            @if summary.online {
-                (count(summary.players)) " of " (count(summary.slots)) " players"
-                @if let Some(map) = &summary.map { " on " a href=(map_path(map)) { (names::plain(map)) } }
-            } @else { "offline" }
+            @match &summary.map {
+                _ if !summary.online => (text!("offline")),
+                Some(map) => {
+                    @let map = html! { a href=(map_path(map)) { (names::plain(map)) } };
+                    (rich_text!("embed-players-on-map", count = summary.players, most = summary.slots, map = map))
+                },
+                None => (text!("embed-players", count = summary.players, most = summary.slots)),
+            }
         }
         (server::players(&detail.players_listed))
     };
@@ -81,24 +86,27 @@ async fn board(context: &WebContext, scope: Scope, name: String, page: String, u
         p .soft { (title) }
         (board.table(&Default::default()))
     };
-    Ok(embedded(format!("{title}: {name}"), body))
+    Ok(embedded(text!("title-and-name", title = title, name = name).into_owned(), body))
 }
 
 pub(super) async fn player(State(context): State<Arc<WebContext>>, Path(key): Path<String>) -> PageResult {
     let player = context.ask(requests::PlayerShow { player_key: query::player_key(&key)?, skip: 0 }).await?;
     // A line for favourites.
     let now = match (player.online_on.is_empty(), player.last_seen_ms) {
-        (false, _) => "playing now".to_owned(),
-        (true, Some(at_ms)) => format!("last seen {}", utc(at_ms, "%Y-%m-%d")),
-        (true, None) => String::new(),
+        (false, _) => text!("embed-playing-now"),
+        (true, Some(at_ms)) => text!("embed-last-seen", day = utc(at_ms, "%Y-%m-%d")),
+        (true, None) => "".into(),
     };
+    let game = names::game(&player.game);
     let body = html! {
         h1 { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
         p data-now=(now) {
-            (names::game(&player.game)) ", "
             @if let Some(url) = player.online_on.first() {
-                "playing now on " a href=(server_path(url)) { (super::player::server_name(&player, url)) }
-            } @else if let Some(at_ms) = player.last_seen_ms { "last seen " (time(at_ms)) } @else { "never seen" }
+                @let server = html! { a href=(server_path(url)) { (super::player::server_name(&player, url)) } };
+                (rich_text!("embed-playing-on", game = game, server = server))
+            } @else if let Some(at_ms) = player.last_seen_ms {
+                (rich_text!("embed-game-last-seen", game = game, time = time(at_ms)))
+            } @else { (rich_text!("embed-never-seen", game = game)) }
         }
         (super::player::best_positions(&player))
     };

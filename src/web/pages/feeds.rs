@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::boards::{self, window_text};
 use super::format::{ranking as ranking_name, score, utc};
-use super::layout::xml;
+use super::layout::{site_title, xml};
 use super::names;
 use super::server_table::{game_path, server_path};
 use crate::api::requests;
@@ -18,6 +18,7 @@ use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;
 use crate::web::segment::Segment;
+use crate::web::texts::text;
 
 const CONTENT_TYPE: &str = "application/atom+xml; charset=utf-8";
 
@@ -68,12 +69,12 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
     let updated = entries.first().map_or_else(|| "1970-01-01T00:00:00Z".to_owned(), |(window, _)| ended(window));
     let feed = html! {
         feed xmlns="http://www.w3.org/2005/Atom" {
-            title { (name) ": winners of the week" }
+            title { (text!("feeds-title", name = name)) }
             id { (url) }
             link href=(url) {}
             link rel="self" href={ (context.public_url) (path(page)) } {}
             updated { (updated) }
-            author { name { (context.identity.title) } }
+            author { name { (site_title(&context.identity)) } }
             @for (window, boards) in &entries {
                 @let week = format!("{url}?window={}", names::value(&window.window));
                 entry {
@@ -99,7 +100,7 @@ fn winners(boards: &[boards::BoardPart]) -> Markup {
     html! {
         @for board in boards {
             @let ranking = board.ranking();
-            p { (ranking_name(ranking).0) ": " }
+            p { (text!("feeds-ranking", ranking = ranking_name(ranking).0)) " " }
             ol { @for (name, value) in board.names_and_scores() { li { (name) ", " (score(ranking, value)) } } }
         }
     }

@@ -1,10 +1,13 @@
 //! Numbers, scores and times as text.
 
-use chrono::DateTime;
+use std::borrow::Cow;
+
+use chrono::{DateTime, Datelike, Weekday};
 use maud::{Markup, html};
 
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, MINUTE_MS};
+use crate::web::texts::{decimal, grouped, text};
 
 /// `1,204`.
 pub(in crate::web) fn count(number: impl Into<u64>) -> String {
@@ -13,21 +16,13 @@ pub(in crate::web) fn count(number: impl Into<u64>) -> String {
 
 /// `-1,204`.
 pub(in crate::web) fn signed(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::from(if number < 0 { "-" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(number)
 }
 
 /// A score in the unit of its ranking.
 pub(super) fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
-        Ranking::Clq1 => format!("{score:.3}"),
+        Ranking::Clq1 => decimal(format!("{score:.3}")),
         Ranking::Clq2 | Ranking::Points => signed(score as i64),
         Ranking::Elo => format!("{score:.0}"),
         Ranking::Time => duration((score * 1_000.0) as i64),
@@ -35,58 +30,93 @@ pub(super) fn score(ranking: Ranking, score: f64) -> String {
 }
 
 /// The name of a ranking, and its unit.
-pub(in crate::web) fn ranking(ranking: Ranking) -> (&'static str, &'static str) {
+pub(in crate::web) fn ranking(ranking: Ranking) -> (Cow<'static, str>, Cow<'static, str>) {
     match ranking {
-        Ranking::Clq1 => ("CLQ1", "points per second"),
-        Ranking::Clq2 => ("CLQ2", "points for winning"),
-        Ranking::Elo => ("ELO", "rating"),
-        Ranking::Points => ("Points", "points"),
-        Ranking::Time => ("Time", "hours and minutes"),
+        Ranking::Clq1 => ("CLQ1".into(), text!("points-per-second")),
+        Ranking::Clq2 => ("CLQ2".into(), text!("points-for-winning")),
+        Ranking::Elo => ("ELO".into(), text!("rating")),
+        Ranking::Points => (text!("points"), text!("points-unit")),
+        Ranking::Time => (text!("time-ranking"), text!("hours-and-minutes-unit")),
     }
 }
 
 /// What a ranking rewards, and what one must do to be listed.
-pub(super) fn ranking_meaning(ranking: Ranking) -> (&'static str, &'static str) {
+pub(super) fn ranking_meaning(ranking: Ranking) -> (Cow<'static, str>, Cow<'static, str>) {
     match ranking {
-        Ranking::Clq1 => (
-            "Rewards collecting points fast: the ten best stretches of 12 minutes count.",
-            "To be listed, play 12 minutes in a row and score.",
-        ),
-        Ranking::Clq2 => (
-            "Rewards being at the top when a round ends: the more players are below, the more points; the ten best rounds are added.",
-            "To be listed, be among the best at the end of a round of two players or more.",
-        ),
-        Ranking::Elo => (
-            "Rewards beating strong players: at the end of a round everyone takes rating from those below, or loses it.",
-            "To be listed, play a round with others to its end.",
-        ),
-        Ranking::Points => ("Rewards collecting many points: all count.", "To be listed, be seen playing."),
-        Ranking::Time => {
-            ("Rewards staying: all time counts, measured between two scans.", "To be listed, be seen playing.")
-        }
+        Ranking::Clq1 => (text!("clq1-rewards"), text!("clq1-listed")),
+        Ranking::Clq2 => (text!("clq2-rewards"), text!("clq2-listed")),
+        Ranking::Elo => (text!("elo-rewards"), text!("elo-listed")),
+        Ranking::Points => (text!("points-rewards"), text!("seen-playing-listed")),
+        Ranking::Time => (text!("time-rewards"), text!("seen-playing-listed")),
     }
 }
 
 /// `23 to 29 Nov 2026`: the first and the last day of a period between two midnights. Days begin in the time zone of the
 /// site: 13 hours after a midnight in a zone from UTC-10 to UTC+13 the date is the same in UTC.
 pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
-    let (first, last) = (utc(start_ms + 13 * HOUR_MS, "%-d %b"), utc(end_ms - 11 * HOUR_MS, "%-d %b %Y"));
-    let month = |text: &str| text.split(' ').nth(1).map(str::to_owned);
-    match first.split_once(' ') {
-        _ if last.starts_with(&format!("{first} ")) => last,
-        Some((day, _)) if month(&first) == month(&last) => format!("{day} to {last}"),
-        _ => format!("{first} to {last}"),
+    let date = |at_ms: i64| DateTime::from_timestamp_millis(at_ms).unwrap_or_default().date_naive();
+    let (first, last) = (date(start_ms + 13 * HOUR_MS), date(end_ms - 11 * HOUR_MS));
+    let (day, month, year) = (last.day(), month(last.month()), last.year().to_string());
+    let days = match () {
+        () if first == last => text!("date", day = day, month = month, year = year),
+        () if (first.year(), first.month()) == (last.year(), last.month()) => {
+            text!("days-of-month", first = first.day(), day = day, month = month, year = year)
+        }
+        () => {
+            let (first_day, first_month) = (first.day(), self::month(first.month()));
+            text!(
+                "days-of-months",
+                first_day = first_day,
+                first_month = first_month,
+                day = day,
+                month = month,
+                year = year
+            )
+        }
+    };
+    days.into_owned()
+}
+
+/// The short name of a month, 1 to 12.
+fn month(number: u32) -> Cow<'static, str> {
+    match number {
+        1 => text!("month-1"),
+        2 => text!("month-2"),
+        3 => text!("month-3"),
+        4 => text!("month-4"),
+        5 => text!("month-5"),
+        6 => text!("month-6"),
+        7 => text!("month-7"),
+        8 => text!("month-8"),
+        9 => text!("month-9"),
+        10 => text!("month-10"),
+        11 => text!("month-11"),
+        _ => text!("month-12"),
+    }
+}
+
+/// The short name of the weekday of a time in UTC.
+pub(super) fn weekday(at_ms: i64) -> Cow<'static, str> {
+    match DateTime::from_timestamp_millis(at_ms).unwrap_or_default().weekday() {
+        Weekday::Mon => text!("weekday-1"),
+        Weekday::Tue => text!("weekday-2"),
+        Weekday::Wed => text!("weekday-3"),
+        Weekday::Thu => text!("weekday-4"),
+        Weekday::Fri => text!("weekday-5"),
+        Weekday::Sat => text!("weekday-6"),
+        Weekday::Sun => text!("weekday-7"),
     }
 }
 
 /// `3 h 05 min`.
 pub(in crate::web) fn duration(ms: i64) -> String {
     let minutes = ms.max(0) / MINUTE_MS;
-    match minutes {
-        0..60 => format!("{minutes} min"),
-        60..6_000 => format!("{} h {:02} min", minutes / 60, minutes % 60),
-        _ => format!("{} h", count((minutes / 60) as u64)),
-    }
+    let duration = match minutes {
+        0..60 => text!("minutes-only", minutes = minutes),
+        60..6_000 => text!("hours-and-minutes", hours = minutes / 60, minutes = format!("{:02}", minutes % 60)),
+        _ => text!("hours-only", hours = minutes / 60),
+    };
+    duration.into_owned()
 }
 
 /// `2026-11-23 14:05`.
@@ -133,9 +163,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")] {
-            assert_eq!(signed(number), want);
-        }
+        assert_eq!(signed(-1_234_567), "-1,234,567");
         assert_eq!(count(u64::MAX), "9,223,372,036,854,775,807");
     }
 

@@ -20,6 +20,7 @@ use crate::model::view::GroupOverview;
 use crate::web::context::WebContext;
 use crate::web::query;
 use crate::web::segment::Segment;
+use crate::web::texts::{rich_text, text};
 
 const SERVERS: u32 = 20;
 
@@ -27,12 +28,12 @@ const SERVERS: u32 = 20;
 pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let overview = overview(&context).await?;
     let body = html! {
-        h1 { "Games" }
-        (table("Games with servers online", "Game", &overview.games, game_path, badge_and_name))
-        h2 { "Tags" }
-        (table("Tags of servers that are online", "Tag", &overview.tags, tag_path, names::plain))
+        h1 { (text!("games-heading")) }
+        (table(&text!("groups-games-caption"), &text!("game"), &overview.games, game_path, badge_and_name))
+        h2 { (text!("groups-tags")) }
+        (table(&text!("groups-tags-caption"), &text!("tag"), &overview.tags, tag_path, names::plain))
     };
-    Ok(Page::new("Games", body))
+    Ok(Page::new(text!("games-heading"), body))
 }
 
 fn badge_and_name(game: &str) -> Markup {
@@ -49,7 +50,7 @@ fn table(
     html! {
         table {
             caption { (caption) }
-            thead { tr { th scope="col" { (title) } th scope="col" .n { "Servers" } th scope="col" .n { "Players" } } }
+            thead { tr { th scope="col" { (title) } th scope="col" .n { (text!("servers-heading")) } th scope="col" .n { (text!("player-count")) } } }
             tbody {
                 @for group in groups {
                     tr {
@@ -60,7 +61,7 @@ fn table(
                 }
             }
         }
-        @if groups.is_empty() { p { "None." } }
+        @if groups.is_empty() { p { (text!("none")) } }
     }
 }
 
@@ -70,7 +71,7 @@ pub(super) async fn game(
     uri: Uri,
 ) -> PageResult {
     let filter = ServerFilter { game: Some(name.clone()), ..ServerFilter::default() };
-    group(&context, "Game", Scope::Game(name.clone()), &name, game_path(&name), filter, query::parse(&uri)?).await
+    group(&context, Scope::Game(name.clone()), &name, game_path(&name), filter, query::parse(&uri)?).await
 }
 
 pub(super) async fn tag(
@@ -79,12 +80,11 @@ pub(super) async fn tag(
     uri: Uri,
 ) -> PageResult {
     let filter = ServerFilter { tag: Some(name.clone()), ..ServerFilter::default() };
-    group(&context, "Tag", Scope::Tag(name.clone()), &name, tag_path(&name), filter, query::parse(&uri)?).await
+    group(&context, Scope::Tag(name.clone()), &name, tag_path(&name), filter, query::parse(&uri)?).await
 }
 
 async fn group(
     context: &WebContext,
-    kind: &str,
     scope: Scope,
     name: &str,
     path: String,
@@ -104,17 +104,23 @@ async fn group(
     };
     let servers = busiest_servers(context, filter, SERVERS, true).await?;
     let body = html! {
-        h1 { (kind) " " (shown_name) }
+        h1 {
+            @if game.is_some() { (rich_text!("groups-game", name = shown_name)) } @else { (rich_text!("groups-tag", name = shown_name)) }
+        }
         (boards.markup)
-        @if game.is_some() { p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } } }
-        h2 { "Players over time" }
+        @if game.is_some() { p { a href=(feeds::path(&path)) { (text!("winners-feed")) } } }
+        h2 { (text!("home-over-time")) }
         (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
-        h2 { "Busiest servers" }
-        (server_table::table("Servers with most players now", &servers))
-        p { a href={ "/servers?order=players&" (list_query) } { "All servers of this " (kind.to_lowercase()) } }
+        h2 { (text!("home-busiest")) }
+        (server_table::table(&text!("home-busiest-caption"), &servers))
+        p {
+            a href={ "/servers?order=players&" (list_query) } {
+                @if game.is_some() { (text!("groups-servers-of-game")) } @else { (text!("groups-servers-of-tag")) }
+            }
+        }
     };
     let plain_name = if game.is_some() { names::plain_game(name, None) } else { shown_text::shown_name(name) };
-    let description = format!("{plain_name}: servers online, players over time, and rankings by week.");
+    let description = text!("groups-description", name = plain_name.as_str()).into_owned();
     let feed = game.map(|_| feeds::path(&path));
     let query = boards.query.clone();
     let about = About { description: Some(description), path: Some(path), query, feed, ..About::default() };

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::boards;
 use super::format::{count, ranking};
-use super::layout::{About, Page, PageResult};
+use super::layout::{About, Page, PageResult, site_description, site_title};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, server_path};
@@ -20,6 +20,7 @@ use crate::model::calendar::DAY_MS;
 use crate::model::view::board::WindowView;
 use crate::model::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
+use crate::web::texts::{rich_text, text};
 
 /// Servers online that are looked at.
 const CANDIDATES: u32 = 200;
@@ -57,38 +58,33 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         leaders.iter().flat_map(|(game, of)| of.movers.iter().map(move |mover| (game, mover))).collect();
     movers.sort_by_key(|(_, mover)| mover.order());
     movers.truncate(MOVERS);
+    let (name, unit) = ranking(Ranking::Clq1);
     let body = html! {
-        h1 { (context.identity.title) }
-        p .soft { (context.identity.description) }
+        h1 { (site_title(&context.identity)) }
+        p .soft { (site_description(&context.identity)) }
         div #figures data-part { (figures(&overview)) }
         section #favourites {}
         div .sides {
             section {
-                h2 { "Busiest servers" }
+                h2 { (text!("home-busiest")) }
                 div #busiest data-part {
-                    (server_table::short_table("Servers with most players now", shown))
+                    (server_table::short_table(&text!("home-busiest-caption"), shown))
                     @if !full.is_empty() {
-                        p {
-                            "Full now: "
-                            @for (n, server) in full.iter().enumerate() {
-                                @if n > 0 { ", " }
-                                a href=(server_path(&server.public.url)) { (names::hostname(&server.public.hostname, &server.public.url)) }
-                            }
-                        }
+                        p { (rich_text!("home-full", servers = links(&full))) }
                     }
                 }
-                p { a href="/servers?order=players" { "All servers" } }
+                p { a href="/servers?order=players" { (text!("home-all-servers")) } }
             }
             section {
-                h2 { "What is played" }
+                h2 { (text!("home-played")) }
                 (games(&overview))
             }
         }
-        h2 { "Leaders of week " (overview.week) }
+        h2 { (text!("home-leaders", week = overview.week.as_str())) }
         p .soft {
-            "Provisional until the week ends. "
+            (text!("home-provisional")) " "
             @if let Some(share) = series.as_ref().and_then(|series| series.week_coverage) { (boards::coverage(share)) }
-            (ranking(Ranking::Clq1).0) ": " (ranking(Ranking::Clq1).1) " while playing."
+            (text!("home-unit", ranking = name, unit = unit))
         }
         div .grid {
             @for (game, of) in &leaders {
@@ -98,19 +94,19 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
                 }
             }
         }
-        @if leaders.is_empty() { p { "None yet, or still in preparation after a start." } }
+        @if leaders.is_empty() { p { (text!("home-no-leaders")) } }
         @if !movers.is_empty() {
-            h2 { "What has changed" }
+            h2 { (text!("home-changed")) }
             ul .news {
                 @for (game, mover) in &movers {
                     li { (mover.text(&html! { a href=(game_path(game)) { (names::game(game)) } })) }
                 }
             }
         }
-        h2 { "Players over time" }
+        h2 { (text!("home-over-time")) }
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
-        h2 { "Closed weeks" }
-        @if closed.is_empty() { p { "No week has been closed yet." } }
+        h2 { (text!("home-closed")) }
+        @if closed.is_empty() { p { (text!("home-no-closed")) } }
         @for week in &closed {
             h3 { (boards::window_text(week)) }
             ul .tabs {
@@ -134,6 +130,15 @@ fn settled(servers: Vec<ServerSummary>, since_ms: i64, has_closed_week: bool) ->
     }
 }
 
+fn links(servers: &[&ServerSummary]) -> Markup {
+    html! {
+        @for (n, server) in servers.iter().enumerate() {
+            @if n > 0 { ", " }
+            a href=(server_path(&server.public.url)) { (names::hostname(&server.public.hostname, &server.public.url)) }
+        }
+    }
+}
+
 fn is_full(server: &PublicServer) -> bool {
     server.online && server.slots > 1 && server.believed_players() >= server.slots
 }
@@ -142,8 +147,8 @@ fn is_full(server: &PublicServer) -> bool {
 fn games(overview: &Overview) -> Markup {
     html! {
         table {
-            caption { span .unseen { "Games with most players now" } }
-            thead { tr { th scope="col" { "Game" } th scope="col" .n { "Players" } th scope="col" .n { "Servers" } } }
+            caption { span .unseen { (text!("home-played-caption")) } }
+            thead { tr { th scope="col" { (text!("game")) } th scope="col" .n { (text!("player-count")) } th scope="col" .n { (text!("servers-heading")) } } }
             tbody {
                 @for game in overview.games.iter().take(GAMES) {
                     tr {
@@ -154,18 +159,18 @@ fn games(overview: &Overview) -> Markup {
                 }
             }
         }
-        @if overview.games.is_empty() { p { "No server is online." } }
-        @if overview.games.len() > GAMES { p { a href="/games" { "All games" } } }
+        @if overview.games.is_empty() { p { (text!("home-no-server")) } }
+        @if overview.games.len() > GAMES { p { a href="/games" { (text!("home-all-games")) } } }
     }
 }
 
 fn figures(overview: &Overview) -> Markup {
     html! {
         dl .figures {
-            div { dt { "Players online" } dd { (count(overview.players_online)) } }
-            div { dt { "Servers online" } dd { (count(overview.servers_online)) } }
-            div { dt { "Known servers" } dd { (count(overview.servers)) } }
-            div { dt { "Known players" } dd { (count(overview.players_known)) } }
+            div { dt { (text!("home-players-online")) } dd { (count(overview.players_online)) } }
+            div { dt { (text!("home-servers-online")) } dd { (count(overview.servers_online)) } }
+            div { dt { (text!("home-known-servers")) } dd { (count(overview.servers)) } }
+            div { dt { (text!("home-known-players")) } dd { (count(overview.players_known)) } }
         }
     }
 }

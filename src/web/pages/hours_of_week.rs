@@ -1,8 +1,12 @@
 //! A value in each hour of the week, as a drawing with a row for each day. It is in UTC.
 
+use std::borrow::Cow;
+
 use maud::{Markup, html};
 
+use super::format::weekday as short_weekday;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
+use crate::web::texts::text;
 
 // The drawings are as wide as a phone, so that their text is not made smaller.
 pub(super) const LEFT: i64 = 68;
@@ -11,7 +15,8 @@ pub(super) const ROW: i64 = 16;
 pub(super) const PLOT_WIDTH: i64 = 24 * CELL;
 pub(super) const WIDTH: i64 = LEFT + PLOT_WIDTH + 42;
 
-const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+/// 1970-01-05 was a Monday.
+const MONDAY_MS: i64 = 4 * DAY_MS;
 
 /// By weekday, from Monday, and hour; `None`: nothing is known.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,12 +58,12 @@ impl HoursOfWeek {
                 svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby=(id) {
                     title id=(id) { (title) }
                     @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
-                        text x="0" y=(y + 12) { (WEEKDAYS[weekday][..3]) }
+                        text x="0" y=(y + 12) { (short_weekday(MONDAY_MS + weekday as i64 * DAY_MS)) }
                         @for (hour, value) in self.0[weekday].iter().enumerate() {
                             @if let Some(value) = value.filter(|value| *value > 0.0) {
                                 rect .heat x=(LEFT + hour as i64 * CELL) y=(y + 1) width=(CELL - 1) height=(ROW - 2)
                                     fill-opacity=(format!("{:.2}", 0.1 + 0.9 * value / largest)) {
-                                    title { (WEEKDAYS[weekday]) " " (hour) ":00, " (text(value)) }
+                                    title { (text!("hours-of-week-hour", weekday = long_weekday(weekday), hour = hour, value = text(value))) }
                                 }
                             }
                         }
@@ -69,6 +74,19 @@ impl HoursOfWeek {
                 figcaption { (caption) }
             }
         }
+    }
+}
+
+/// The name of a weekday, from Monday, 0.
+fn long_weekday(weekday: usize) -> Cow<'static, str> {
+    match weekday {
+        0 => text!("weekday-long-1"),
+        1 => text!("weekday-long-2"),
+        2 => text!("weekday-long-3"),
+        3 => text!("weekday-long-4"),
+        4 => text!("weekday-long-5"),
+        5 => text!("weekday-long-6"),
+        _ => text!("weekday-long-7"),
     }
 }
 

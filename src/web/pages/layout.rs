@@ -1,12 +1,15 @@
 //! The frame of every page, and the headers of its answer.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -14,12 +17,15 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+use crate::api::json;
 use crate::model::shown_text::shown;
 use crate::web::answer::{MAX_AGE_S, answer};
 use crate::web::banners::BannerSize;
 use crate::web::context::WebContext;
-use crate::web::identity::Identity;
-use crate::web::problem::Problem;
+use crate::web::identity::{self, Identity};
+use crate::web::problem::{Problem, ProblemKind};
+use crate::web::texts::language::{self, Chosen};
+use crate::web::texts::{Language, text};
 
 /// The style sheet of all pages.
 const STYLE: &str = include_str!("style.css");
@@ -86,31 +92,38 @@ impl Page {
         Page { about, ..self }
     }
 
-    /// The whole page. `path` is its own; `None`: it is an error.
-    fn into_html(self, context: &WebContext, path: Option<&str>) -> String {
+    /// The whole page. `uri` is its own, without the language; `None`: it is an error.
+    fn into_html(self, context: &WebContext, uri: Option<&Uri>) -> String {
         let Page { title, body, about, .. } = self;
         let WebContext { identity, public_url, .. } = context;
-        let site = &identity.title;
-        let full_title = title.as_ref().map_or_else(|| site.clone(), |title| format!("{} - {site}", shown(title)));
-        let description = about.description.as_ref().map_or_else(|| identity.description.clone(), |text| shown(text));
+        let site = site_title(identity);
+        let full_title = title.as_ref().map_or_else(|| site.to_string(), |title| format!("{} - {site}", shown(title)));
+        let description =
+            about.description.as_ref().map_or_else(|| site_description(identity), |text| shown(text).into());
         let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
-        let url = path.map(|path| {
+        let (chosen, prefix) = (Chosen::of_visitor(), Chosen::of_visitor().prefix());
+        let path = uri.map(|uri| {
             let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
-            format!("{public_url}{}{query}", about.path.as_deref().unwrap_or(path))
+            format!("{}{query}", about.path.as_deref().unwrap_or(uri.path()))
         });
         let page = html! {
             (DOCTYPE)
-            html lang="en" {
+            html lang=(chosen.language.code()) data-prefix=(prefix) {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (full_title) }
-                    @if let Some(url) = url.filter(|_| !about.is_hidden) {
+                    @if let Some(path) = path.filter(|_| !about.is_hidden) {
+                        @let url = format!("{public_url}{prefix}{path}");
                         meta name="description" content=(description);
                         link rel="canonical" href=(url);
+                        link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
+                        @for language in Language::ALL {
+                            link rel="alternate" hreflang=(language.code()) href={ (public_url) "/" (language.code()) (path) };
+                        }
                         meta property="og:type" content="website";
                         meta property="og:site_name" content=(site);
-                        meta property="og:title" content=(title.as_ref().map_or_else(|| site.clone(), |title| shown(title)));
+                        meta property="og:title" content=(title.as_ref().map_or_else(|| site.to_string(), |title| shown(title)));
                         meta property="og:description" content=(description);
                         meta property="og:url" content=(url);
                         @match &about.card {
@@ -138,44 +151,102 @@ impl Page {
                         main #main { (body) }
                         footer { p { a href="/" { (site) } } }
                     }
-                } @else { body {
-                    a .skip href="#main" { "Skip to the content" }
+                } @else { body data-texts=[(!about.without_script).then(script_texts)] {
+                    a .skip href="#main" { (text!("frame-skip")) }
                     header {
                         a .brand href="/" {
                             @if identity.logo.is_some() { img src="/logo" alt="" height="32"; }
                             (site)
                         }
-                        nav aria-label="Site" {
-                            a href="/servers?order=players" { "Servers" }
-                            a href="/games" { "Games" }
-                            a href="/maps" { "Maps" }
-                            a href="/about" { "About" }
+                        nav aria-label=(text!("frame-site")) {
+                            a href="/servers?order=players" { (text!("servers-heading")) }
+                            a href="/games" { (text!("games-heading")) }
+                            a href="/maps" { (text!("maps-heading")) }
+                            a href="/about" { (text!("frame-about")) }
                         }
                         form action="/search" role="search" {
-                            label for="site-search" { "Servers, players, maps" }
+                            label for="site-search" { (text!("frame-search-label")) }
                             input #site-search type="search" name="q" maxlength="100" required;
                             " "
-                            button { "Search" }
+                            button { (text!("search")) }
                         }
                     }
                     main #main data-live=[&about.live] { (body) }
                     footer {
                         p {
-                            "Every figure is computed from the public answers of game servers, by clqd. "
-                            span #zone { "Times are in UTC." } " "
-                            a href="/about" { "How it works, and how to opt out" } ". "
+                            (text!("frame-source")) " "
+                            span #zone { (text!("frame-utc")) } " "
+                            a href="/about" { (text!("frame-how")) } ". "
                             a href="/api" { "API" }
                         }
                         @if !identity.links.is_empty() {
-                            nav aria-label="Links of the site" { @for link in &identity.links { a href=(link.url) { (link.name) } } }
+                            nav aria-label=(text!("frame-links")) {
+                                @for link in &identity.links { a href=(link.url) { (link.name) } }
+                            }
+                        }
+                        nav aria-label=(text!("frame-languages")) {
+                            @let path = uri.and_then(Uri::path_and_query).map_or("/", PathAndQuery::as_str);
+                            @for language in Language::ALL {
+                                @if language == chosen.language { span { (language.name()) } } @else {
+                                    a href={ "/" (language.code()) (path) } lang=(language.code()) hreflang=(language.code()) { (language.name()) }
+                                }
+                            }
                         }
                     }
                     @if !about.without_script { script { (PreEscaped(SCRIPT)) } }
                 } }
             }
         };
-        page.into_string()
+        with_prefix(page.into_string(), &prefix)
     }
+}
+
+/// Where links of a page within the site begin. Quotes in texts are escaped, so they are nowhere else.
+const LINKS: [&str; 3] = [" href=\"/", " action=\"/", " data-href=\"/"];
+
+/// Adds the language of the page to its links, if it is in its path.
+fn with_prefix(html: String, prefix: &str) -> String {
+    if prefix.is_empty() { html } else { LINKS.into_iter().fold(html, |html, link| prefixed(&html, link, prefix)) }
+}
+
+/// Links that name a language stay.
+fn prefixed(html: &str, link: &str, prefix: &str) -> String {
+    let mut text = String::with_capacity(html.len() + html.len() / 64);
+    for (n, piece) in html.split(link).enumerate() {
+        if n > 0 {
+            let (before, has_language) = (&link[..link.len() - 1], language::is_first_in(piece));
+            text.extend([before, if has_language { "" } else { prefix }, "/"]);
+        }
+        text.push_str(piece);
+    }
+    text
+}
+
+/// That of the operator, or else a translated one.
+pub(super) fn site_title(identity: &Identity) -> Cow<'_, str> {
+    if identity.title == identity::TITLE { text!("site-title") } else { (&*identity.title).into() }
+}
+
+pub(super) fn site_description(identity: &Identity) -> Cow<'_, str> {
+    if identity.description == identity::DESCRIPTION {
+        text!("site-description")
+    } else {
+        (&*identity.description).into()
+    }
+}
+
+/// What the script says, in JSON.
+fn script_texts() -> String {
+    json::to_string(&BTreeMap::from([
+        ("addFavourite", text!("script-add-favourite")),
+        ("copied", text!("script-copied")),
+        ("copy", text!("script-copy")),
+        ("favourite", text!("script-favourite")),
+        ("favourites", text!("script-favourites")),
+        ("noData", text!("script-no-data")),
+        ("suggestions", text!("script-suggestions")),
+        ("zone", text!("script-zone")),
+    ]))
 }
 
 /// The style sheet with the colour of the site.
@@ -219,17 +290,26 @@ impl IntoResponse for PageError {
 
 /// Puts the page, or the error, of a response into the frame of the site.
 pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
+    let uri = request.uri().clone();
     let mut response = next.run(request).await;
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        return error_page(&context, problem);
+    let mut response = match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => error_page(&context, problem),
+        None => with_frame(&context, &uri, response),
+    };
+    let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if is_html && !Chosen::of_visitor().is_in_path {
+        response.headers_mut().append(VARY, HeaderValue::from_static("accept-language"));
     }
+    response
+}
+
+fn with_frame(context: &WebContext, uri: &Uri, mut response: Response) -> Response {
     match response.extensions_mut().remove::<Page>() {
         Some(page) => {
             let (max_age_s, is_embedded) = (page.max_age_s, page.about.is_embedded);
-            let html = page.into_html(&context, Some(&path)).into_bytes();
+            let html = page.into_html(context, Some(uri)).into_bytes();
             let response = answer("text/html; charset=utf-8", html, max_age_s);
-            let mut response = with_policy(response.unwrap_or_else(|problem| error_page(&context, problem)));
+            let mut response = with_policy(response.unwrap_or_else(|problem| error_page(context, problem)));
             if is_embedded {
                 response.headers_mut().insert(CONTENT_SECURITY_POLICY, EMBEDDED_POLICY.clone());
             }
@@ -241,7 +321,8 @@ pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, reque
 
 /// A part of a page, which the script reads.
 pub(super) fn fragment(content: Markup) -> Result<Response, Problem> {
-    answer("text/html; charset=utf-8", content.into_string().into_bytes(), MAX_AGE_S).map(with_policy)
+    let html = with_prefix(content.into_string(), &Chosen::of_visitor().prefix());
+    answer("text/html; charset=utf-8", html.into_bytes(), MAX_AGE_S).map(with_policy)
 }
 
 /// How long an XML file may be cached, s. Search engines and readers of feeds come once an hour at most.
@@ -262,16 +343,37 @@ fn with_policy(mut response: Response) -> Response {
 
 /// The page of an error.
 pub(in crate::web) fn error_page(context: &WebContext, problem: Problem) -> Response {
+    let title = problem_title(problem.kind);
     let body = html! {
-        h1 { (problem.title()) }
+        h1 { (title) }
         p { (shown(&problem.detail)) }
-        @if let Some(seconds) = problem.retry_after_s { p { "Try again in " (seconds) " s." } }
-        p { a href="/" { "To the first page" } }
+        @if let Some(seconds) = problem.retry_after_s { p { (text!("error-try-again", seconds = seconds)) } }
+        p { a href="/" { (text!("error-first-page")) } }
     };
-    let page = Page::new(problem.title(), body).into_html(context, None);
+    let page = Page::new(title, body).into_html(context, None);
     let mut response = problem.into_response();
     *response.body_mut() = Body::from(page);
     response.headers_mut().remove(CONTENT_LENGTH);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     with_policy(response)
+}
+
+/// The kind of an error in words, as `title` says it in English to programs.
+fn problem_title(kind: ProblemKind) -> Cow<'static, str> {
+    match kind {
+        ProblemKind::BadRequest => text!("problem-bad-request"),
+        ProblemKind::Unauthorized => text!("problem-unauthorized"),
+        ProblemKind::Forbidden => text!("problem-forbidden"),
+        ProblemKind::NotFound => text!("problem-not-found"),
+        ProblemKind::Removed => text!("problem-removed"),
+        ProblemKind::MethodNotAllowed => text!("problem-method-not-allowed"),
+        ProblemKind::Conflict => text!("problem-conflict"),
+        ProblemKind::UriTooLong => text!("problem-uri-too-long"),
+        ProblemKind::TooManyRequests => text!("problem-too-many-requests"),
+        ProblemKind::Internal => text!("problem-internal"),
+        ProblemKind::AnswerTooLarge => text!("problem-answer-too-large"),
+        ProblemKind::Starting => text!("problem-starting"),
+        ProblemKind::Stopping => text!("problem-stopping"),
+        ProblemKind::Busy => text!("problem-busy"),
+    }
 }

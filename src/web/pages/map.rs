@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use maud::{Markup, html};
 
-use super::chart::{High, WeekValues, rounded, week_chart};
+use super::chart::{High, WeekValues, percent, rounded, week_chart};
 use super::format::count;
 use super::layout::{About, Page, PageResult};
 use super::server_table::{self, map_path};
@@ -16,6 +16,7 @@ use crate::model::calendar::parse_week_label;
 use crate::model::view::history::{MapView, MapWeekView};
 use crate::web::context::WebContext;
 use crate::web::segment::Segment;
+use crate::web::texts::{rich_text, text};
 
 const SERVERS: u32 = 50;
 
@@ -26,14 +27,14 @@ const MAPS: u32 = 200;
 pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let maps = context.ask(requests::Maps { text: None, count: MAPS }).await?;
     let body = html! {
-        h1 { "Maps" }
-        @if maps.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
-            div .scroll tabindex="0" role="region" aria-label="Maps" { table {
-                caption { "The maps that were played most in all kept weeks, on all servers; at most " (MAPS) }
+        h1 { (text!("maps-heading")) }
+        @if maps.is_empty() { p { (text!("map-none-yet")) } } @else {
+            div .scroll tabindex="0" role="region" aria-label=(text!("maps-heading")) { table {
+                caption { (text!("map-list-caption", count = MAPS)) }
                 thead {
                     tr {
-                        th scope="col" { "Map" } th scope="col" .n { "Weeks" } th scope="col" .n { "Minutes" }
-                        th scope="col" .n { "Mean players" } th scope="col" .n { "Share of all play" }
+                        th scope="col" { (text!("map")) } th scope="col" .n { (text!("map-week-count")) } th scope="col" .n { (text!("minutes")) }
+                        th scope="col" .n { (text!("mean-players")) } th scope="col" .n { (text!("map-share")) }
                     }
                 }
                 tbody {
@@ -43,14 +44,14 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
                             td .n { (count(map.weeks)) }
                             td .n { (count(map.minutes.round() as u64)) }
                             td .n { (rounded(map.average_players)) }
-                            td .n { (rounded(map.share * 100.0)) " %" }
+                            td .n { (percent(map.share)) }
                         }
                     }
                 }
             } }
         }
     };
-    Ok(Page::new("Maps", body))
+    Ok(Page::new(text!("maps-heading"), body))
 }
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(name)): Path<Segment>) -> PageResult {
@@ -59,20 +60,20 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
     let filter = ServerFilter { map: Some(name.clone()), ..ServerFilter::default() };
     let servers = busiest_servers(&context, filter, SERVERS, true).await?;
     let body = html! {
-        h1 { "Map " (names::plain(&name)) }
+        h1 { (rich_text!("map-title", name = names::plain(&name))) }
         dl .figures {
-            div { dt { "Players now" } dd { (count(map.players_online)) } }
-            div { dt { "Servers that play it now" } dd { (count(map.servers_online)) } }
+            div { dt { (text!("map-players-now")) } dd { (count(map.players_online)) } }
+            div { dt { (text!("map-servers-now")) } dd { (count(map.servers_online)) } }
         }
-        (week_chart("hours", "Hours played by all players", "h in a week", &hours(&map), High::Large, &overview.week))
-        h2 #weeks { "Weeks" }
+        (week_chart("hours", &text!("map-hours-title"), &text!("player-hours-unit"), &hours(&map), High::Large, &overview.week))
+        h2 #weeks { (text!("map-weeks")) }
         (weeks(&map.weeks))
-        h2 { "Servers that play it now" }
-        (server_table::table("Servers with this map, most players first", &servers))
+        h2 { (text!("map-servers-now")) }
+        (server_table::table(&text!("map-servers-caption"), &servers))
     };
-    let description = format!("The map {name}: how much it was played by week, and the servers that play it now.");
+    let description = text!("map-description", name = name.as_str()).into_owned();
     let about = About { description: Some(description), path: Some(map_path(&name)), ..About::default() };
-    Ok(Page::new(format!("Map {name}"), body).with(about))
+    Ok(Page::new(text!("map-title", name = name.as_str()), body).with(about))
 }
 
 fn player_hours(week: &MapWeekView) -> f64 {
@@ -85,14 +86,14 @@ fn hours(map: &MapView) -> WeekValues {
 
 fn weeks(weeks: &[MapWeekView]) -> Markup {
     html! {
-        @if weeks.is_empty() { p { "None yet: these figures are up to ten minutes old." } } @else {
-            div .scroll tabindex="0" role="region" aria-label="Weeks" { table {
-                caption { "How much the map was played in each week, on all servers. The running week is provisional." }
+        @if weeks.is_empty() { p { (text!("map-none-yet")) } } @else {
+            div .scroll tabindex="0" role="region" aria-label=(text!("map-weeks")) { table {
+                caption { (text!("map-weeks-caption")) }
                 thead {
                     tr {
-                        th scope="col" { "Week" } th scope="col" .n { "Servers" } th scope="col" .n { "Minutes" }
-                        th scope="col" .n { "Mean players" } th scope="col" .n { "Hours of all players" }
-                        th scope="col" .n { "Share of all play" }
+                        th scope="col" { (text!("week")) } th scope="col" .n { (text!("servers-heading")) } th scope="col" .n { (text!("minutes")) }
+                        th scope="col" .n { (text!("mean-players")) } th scope="col" .n { (text!("map-player-hours")) }
+                        th scope="col" .n { (text!("map-share")) }
                     }
                 }
                 tbody {
@@ -103,7 +104,7 @@ fn weeks(weeks: &[MapWeekView]) -> Markup {
                             td .n { (count(week.minutes.round() as u64)) }
                             td .n { (rounded(week.average_players)) }
                             td .n { (rounded(player_hours(week))) }
-                            td .n { (rounded(week.share * 100.0)) " %" }
+                            td .n { (percent(week.share)) }
                         }
                     }
                 }

@@ -1,5 +1,6 @@
 //! Players and servers online over time: graphs, and their values as a table.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -17,13 +18,24 @@ use crate::model::view::{OnlineSeriesView, SlotsView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;
+use crate::web::texts::text;
 
-fn title(resolution: Resolution) -> String {
-    format!("Players online over {}", resolution.span())
+fn title(resolution: Resolution) -> Cow<'static, str> {
+    match resolution {
+        Resolution::TenMinutes => text!("online-over-25-hours"),
+        Resolution::Hours => text!("online-over-32-days"),
+        Resolution::Days => text!("online-over-a-year"),
+        Resolution::Weeks => text!("online-over-all-weeks"),
+    }
 }
 
-fn unit(resolution: Resolution) -> String {
-    format!("sum of the servers' means of {}", resolution.slot())
+fn unit(resolution: Resolution) -> Cow<'static, str> {
+    match resolution {
+        Resolution::TenMinutes => text!("online-means-of-10-minutes"),
+        Resolution::Hours => text!("online-means-of-an-hour"),
+        Resolution::Days => text!("online-means-of-a-day"),
+        Resolution::Weeks => text!("online-means-of-a-week"),
+    }
 }
 
 fn slots(resolution: Resolution, series: &OnlineSeriesView) -> &SlotsView {
@@ -81,7 +93,7 @@ pub(super) fn charts(
         .flat_map(|series| shown.iter().map(|&resolution| graph(resolution, slots(resolution, series))));
     let graphs: Vec<Markup> = graphs.flatten().collect();
     html! {
-        @if graphs.is_empty() { p { "There is no data yet: the first slot of ten minutes has not ended." } }
+        @if graphs.is_empty() { p { (text!("online-no-data")) } }
         div .charts { @for graph in graphs { (graph) } }
     }
 }
@@ -101,8 +113,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         h1 { (title(resolution)) }
         @if let Some(of) = game.as_ref().or(tag.as_ref()) { p { (names::plain(of)) } }
         table {
-            caption { "Newest first, UTC. Players: " (unit(resolution)) ". Servers: those that were seen." }
-            thead { tr { th scope="col" { "From" } th scope="col" .n { "Players" } th scope="col" .n { "Servers" } } }
+            caption { (text!("online-caption", unit = unit(resolution))) }
+            thead { tr { th scope="col" { (text!("online-from")) } th scope="col" .n { (text!("player-count")) } th scope="col" .n { (text!("servers-heading")) } } }
             tbody {
                 @for (from, players, servers) in rows { tr { td { (from) } td .n { (players) } td .n { (servers) } } }
             }

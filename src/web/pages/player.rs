@@ -1,5 +1,6 @@
 //! The page of a player: current server, sessions, weeks and positions, best positions.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::problem::ProblemKind;
 use crate::web::query::{self, Number, Skip};
+use crate::web::texts::{rich_text, text};
 
 /// Players of other games who are named.
 const SAME_NAMES_MAX: usize = 20;
@@ -71,51 +73,61 @@ pub(super) async fn page(
     let overview = overview(&context).await?;
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
-    let title = format!("Player {}", names::plain_player(&player.display, &player.name));
+    let name = names::plain_player(&player.display, &player.name);
+    let title = text!("player-title", name = name.as_str()).into_owned();
     let body = html! {
         h1 data-favourite={ "/players/" (player_key) } { (names::player(&player.display, &player.name)) }
         dl .figures {
-            div { dt { "Game" } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
+            div { dt { (text!("game")) } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @match player.last_seen_ms {
-                _ if !player.online_on.is_empty() => div { dt { "Last seen" } dd { "playing now" } },
-                Some(last_seen_ms) => div { dt { "Last seen" } dd { (time(last_seen_ms)) } },
+                _ if !player.online_on.is_empty() => div { dt { (text!("last-seen")) } dd { (text!("player-playing-now")) } },
+                Some(last_seen_ms) => div { dt { (text!("last-seen")) } dd { (time(last_seen_ms)) } },
                 None => {},
             }
-            @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { "First seen" } dd { (day(first_seen_ms)) } } }
+            @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { (text!("player-first-seen")) } dd { (day(first_seen_ms)) } } }
             @if skip == 0 { (favourites(&player)) }
             @if is_complete { (totals(&player.weeks)) }
         }
         @if !player.online_on.is_empty() {
             p {
-                "Playing now on "
-                @for url in &player.online_on { a href=(server_path(url)) { (server_name(&player, url)) } " " }
+                (rich_text!("player-playing-on", servers = html! {
+                    @for url in &player.online_on { a href=(server_path(url)) { (server_name(&player, url)) } " " }
+                }))
             }
         }
         @if !player.aliases.is_empty() {
-            p { "Merged with: " @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " } }
+            p {
+                (rich_text!("player-merged", names = html! {
+                    @for alias in &player.aliases { span .badge { (names::plain(alias)) } " " }
+                }))
+            }
         }
         @if !same_name.is_empty() {
-            p { "The same name in other games: " @for other in &same_name { a href={ "/players/" (other.player_key) } { (names::game_badge(&other.game, None)) } " " } }
+            p {
+                (rich_text!("player-same-name", games = html! {
+                    @for other in &same_name { a href={ "/players/" (other.player_key) } { (names::game_badge(&other.game, None)) } " " }
+                }))
+            }
         }
         (compare_form(player_key))
         @if skip == 0 {
-            h2 { "Sessions" }
+            h2 { (text!("sessions")) }
             (sessions::of_player(&sessions, player_key))
             (sessions::companions(&companions))
         }
         (charts(&player, &overview.week))
-        h2 #weeks { "Weeks" }
-        p .soft { "All weeks that clqd keeps. The running week is provisional. Estimated: points and time between two scans, never ranked." }
+        (position_charts(&player, &overview.week))
+        h2 #weeks { (text!("player-weeks")) }
+        p .soft { (text!("player-weeks-kept")) }
         (weeks(&player))
-        h2 { "Best positions" }
+        h2 { (text!("player-best-positions")) }
         (best(&player))
         (banners::section(&context.public_url, &format!("/players/{player_key}"), &title))
     };
-    let description =
-        format!("{title} of {}: sessions, weeks and best positions.", names::plain_game(&player.game, None));
+    let description = text!("player-description", name = name, game = names::plain_game(&player.game, None));
     let path = format!("/players/{player_key}");
     let card = Some(banner_path(&path, BannerSize::Card, BannerFormat::Png));
-    let description = Some(description);
+    let description = Some(description.into_owned());
     let about = About { description, path: Some(path), card, is_hidden: skip > 0, ..About::default() };
     Ok(Page::new(title, body).with(about).into_response())
 }
@@ -125,8 +137,8 @@ pub(super) fn compare_form(player_key: u32) -> Markup {
     html! {
         form .filters action="/compare" {
             input type="hidden" name="a" value=(player_key);
-            div { label for="compare-with" { "Compare with the player" } input #compare-with name="b" maxlength="100" required; }
-            button { "Compare" }
+            div { label for="compare-with" { (text!("player-compare-with")) } input #compare-with name="b" maxlength="100" required; }
+            button { (text!("player-compare")) }
         }
     }
 }
@@ -146,11 +158,11 @@ fn favourites(player: &PlayerView) -> Markup {
     html! {
         @if let Some((position, of, week)) = best {
             div {
-                dt { "Best position of " (week.week) }
-                dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } { "#" (count(position)) " " (ranking(of).0) } }
+                dt { (text!("player-best-of-week", week = week.week.as_str())) }
+                dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } { (text!("player-position", position = position, ranking = ranking(of).0)) } }
             }
         }
-        @if let Some((server, _)) = most { div { dt { "Most on" } dd { a href=(server_path(server)) { (server_name(player, server)) } } } }
+        @if let Some((server, _)) = most { div { dt { (text!("player-most-on")) } dd { a href=(server_path(server)) { (server_name(player, server)) } } } }
     }
 }
 
@@ -167,15 +179,15 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
     weeks.iter().for_each(|week| *by_server.entry(&week.server).or_default() += week.estimates.points_est_error);
     let points_error = root_of_squares(&mut by_server.into_values()).ceil() as i64;
     html! {
-        div { dt { "Points, counted" } dd { (signed(points)) } }
-        div { dt { (estimated("Points, estimated")) } dd { (signed(points_est.round() as i64)) " \u{b1} " (signed(points_error)) } }
-        div { dt { "Time, counted" } dd { (duration(time_ms)) } }
-        div { dt { (estimated("Time, estimated")) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } }
+        div { dt { (text!("player-points-counted")) } dd { (signed(points)) } }
+        div { dt { (estimated(&text!("player-points-estimated"))) } dd { (signed(points_est.round() as i64)) " \u{b1} " (signed(points_error)) } }
+        div { dt { (text!("player-time-counted")) } dd { (duration(time_ms)) } }
+        div { dt { (estimated(&text!("player-time-estimated"))) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } }
     }
 }
 
 fn estimated(what: &str) -> Markup {
-    html! { abbr title="With what no scan has seen. In four cases of five the true value is not further away than the second number." { (what) } }
+    html! { abbr title=(text!("player-estimated-meaning")) { (what) } }
 }
 
 /// The name of a server of the player.
@@ -204,9 +216,48 @@ fn charts(player: &PlayerView, running_week: &str) -> Markup {
     let ratings = ratings.iter().take(RATING_CHARTS_MAX).enumerate();
     html! {
         div .charts {
-            (week_chart("hours", "Hours played", "h in a week", &hours, High::Large, running_week))
+            (week_chart("hours", &text!("player-hours-played"), &text!("player-hours-unit"), &hours, High::Large, running_week))
             @for (n, (server, values)) in ratings {
-                (week_chart(&format!("elo-{n}"), &format!("ELO on {}", names::plain_hostname(hostname(player, server), server)), "rating", values, High::LargeFromSmallest, running_week))
+                @let title = ranking_on(Ranking::Elo, player, server);
+                (week_chart(&format!("elo-{n}"), &title, &text!("rating"), values, High::LargeFromSmallest, running_week))
+            }
+        }
+    }
+}
+
+/// `ELO on Warfare`.
+fn ranking_on(of: Ranking, player: &PlayerView, server: &str) -> Cow<'static, str> {
+    text!(
+        "player-ranking-on",
+        ranking = ranking(of).0,
+        server = names::plain_hostname(hostname(player, server), server)
+    )
+}
+
+/// The position in each ranking by week, on the server with most weeks.
+fn position_charts(player: &PlayerView, running_week: &str) -> Markup {
+    let mut weeks: BTreeMap<&str, usize> = BTreeMap::new();
+    player.weeks.iter().for_each(|week| *weeks.entry(&week.server).or_default() += 1);
+    let Some((server, _)) = weeks.into_iter().max_by_key(|(_, weeks)| *weeks) else { return html! {} };
+    let positions = |of: Ranking| -> WeekValues {
+        let on_server = player.weeks.iter().filter(|week| week.server == server);
+        let position =
+            |week: &PlayerWeekView| Some((parse_week_label(&week.week).ok()?, f64::from(*week.positions.get(&of)?)));
+        on_server.filter_map(position).collect()
+    };
+    let charts: Vec<Markup> = Ranking::ALL
+        .into_iter()
+        .map(|of| {
+            let (id, title) = (format!("positions-{}", of.name()), ranking_on(of, player, server));
+            week_chart(&id, &title, &text!("server-ranks-unit"), &positions(of), High::Small, running_week)
+        })
+        .filter(|chart| !chart.0.is_empty())
+        .collect();
+    html! {
+        @if !charts.is_empty() {
+            details {
+                summary { (text!("player-more-rankings")) }
+                div .charts { @for chart in &charts { (chart) } }
             }
         }
     }
@@ -215,14 +266,14 @@ fn charts(player: &PlayerView, running_week: &str) -> Markup {
 fn weeks(player: &PlayerView) -> Markup {
     let PlayerView { player_key, weeks, weeks_more, weeks_next, .. } = player;
     html! {
-        div .scroll tabindex="0" role="region" aria-label="Weeks" {
+        div .scroll tabindex="0" role="region" aria-label=(text!("player-weeks")) {
             table {
-                caption { "Scores and positions by week and server" }
+                caption { (text!("player-weeks-caption")) }
                 thead {
                     tr {
-                        th scope="col" { "Week" } th scope="col" { "Server" }
+                        th scope="col" { (text!("week")) } th scope="col" { (text!("server")) }
                         @for of in Ranking::ALL { th scope="col" .n { abbr title=(ranking(of).1) { (ranking(of).0) } } th scope="col" .n { "#" } }
-                        th scope="col" .n { abbr title="Of the rounds that count for CLQ2 and ELO, those whose winner is sure: a scan saw their end" { "Sure rounds" } }
+                        th scope="col" .n { abbr title=(text!("player-sure-rounds-meaning")) { (text!("player-sure-rounds")) } }
                     }
                 }
                 tbody {
@@ -234,15 +285,15 @@ fn weeks(player: &PlayerView) -> Markup {
                                 td .n { (score(of, shown_score(week, of))) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
                             }
-                            td .n { (count(week.elo_rounds_sure)) " of " (count(week.elo_rounds)) }
+                            td .n { (text!("of-most", count = week.elo_rounds_sure, most = week.elo_rounds)) }
                         }
                     }
                 }
             }
         }
-        @if weeks.is_empty() { p { "None is kept." } }
+        @if weeks.is_empty() { p { (text!("player-no-weeks")) } }
         @if let Some(next) = weeks_next {
-            p { a rel="next" href={ "/players/" (player_key) "?skip=" (next) "#weeks" } { "And " (count(*weeks_more)) " more" } }
+            p { a rel="next" href={ "/players/" (player_key) "?skip=" (next) "#weeks" } { (text!("player-more-weeks", count = *weeks_more)) } }
         }
     }
 }
@@ -262,9 +313,9 @@ fn best(player: &PlayerView) -> Markup {
     let positions = sorted_best(player);
     let (first, rest) = positions.split_at(positions.len().min(BEST_SHOWN));
     html! {
-        @if positions.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
-            (best_table(player, "The best positions in closed weeks", first))
-            @if !rest.is_empty() { details { summary { "More" } (best_table(player, "More positions", rest)) } }
+        @if positions.is_empty() { p { (text!("player-no-positions")) } } @else {
+            (best_table(player, &text!("player-best-caption"), first))
+            @if !rest.is_empty() { details { summary { (text!("more")) } (best_table(player, &text!("player-more-positions"), rest)) } }
         }
     }
 }
@@ -279,7 +330,7 @@ fn sorted_best(player: &PlayerView) -> Vec<&BestView> {
 /// The first of them, for a frame.
 pub(super) fn best_positions(player: &PlayerView) -> Markup {
     let positions = sorted_best(player);
-    best_table(player, "The best positions in closed weeks", &positions[..positions.len().min(BEST_SHOWN)])
+    best_table(player, &text!("player-best-caption"), &positions[..positions.len().min(BEST_SHOWN)])
 }
 
 fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Markup {
@@ -287,7 +338,7 @@ fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Ma
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { (caption) }
-                thead { tr { th scope="col" .n { "#" } th scope="col" { "Ranking" } th scope="col" { "Week" } th scope="col" { "Server" } } }
+                thead { tr { th scope="col" .n { "#" } th scope="col" { (text!("player-ranking")) } th scope="col" { (text!("week")) } th scope="col" { (text!("server")) } } }
                 tbody {
                     @for best in positions {
                         tr {

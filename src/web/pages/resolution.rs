@@ -27,26 +27,6 @@ impl Resolution {
         }
     }
 
-    /// How long the graph is.
-    pub fn span(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "25 hours",
-            Resolution::Hours => "32 days",
-            Resolution::Days => "a year",
-            Resolution::Weeks => "all weeks",
-        }
-    }
-
-    /// How long a slot is.
-    pub fn slot(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "10 minutes",
-            Resolution::Hours => "an hour",
-            Resolution::Days => "a day",
-            Resolution::Weeks => "a week",
-        }
-    }
-
     pub fn slot_ms(self) -> i64 {
         match self {
             Resolution::TenMinutes => 10 * MINUTE_MS,

@@ -1,30 +1,46 @@
 //! Search for servers, players, games and maps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use maud::html;
+use futures_util::future::join_all;
+use maud::{Markup, html};
 use serde::Deserialize;
+use tokio::time::timeout;
 
-use super::format::{count, time};
+use super::format::{count, ranking, time};
 use super::layout::{About, Page, PageResult, fragment};
 use super::server_table::{self, game_path, map_path, server_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::games;
+use crate::model::Ranking;
+use crate::model::scope::Scope;
 use crate::model::search_text::fold;
+use crate::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
+use crate::model::view::session::SessionView;
 use crate::model::view::{GroupOverview, Overview, PlayerNameView, PlayerView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name};
+use crate::web::texts::{rich_text, text};
 
 const SERVERS: u32 = 50;
 
 const MAPS: u32 = 50;
 
 const PLAYERS: u32 = 100;
+
+/// Players whose server and position are shown.
+const DETAILED: usize = 20;
+
+/// The ranking whose positions are shown, and how long the page waits for a board that is not in memory.
+const RANKED_BY: Ranking = Ranking::Clq1;
+const BOARD_WAIT_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
 struct Parameters {
@@ -36,39 +52,85 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
     let Parameters { q: Name(q) } = query::parse(&uri)?;
     let text = q.trim();
     if text.is_empty() {
-        return Ok(Page::new(
-            "Search",
-            html! { h1 { "Search" } p { "Enter the name of a server, player, game or map." } },
-        ));
+        let body = html! { h1 { (text!("search-title")) } p { (text!("search-enter")) } };
+        return Ok(Page::new(text!("search-title"), body));
     }
     let players = players(&context, text, PLAYERS).await?;
+    let (sessions, positions) = (last_sessions(&context, &players).await, positions(&context, &players).await);
     let servers = servers(&context, text, SERVERS).await?;
     let games = games(&*overview(&context).await?, text);
     let maps = maps(&context, text, &servers).await?;
     let body = html! {
-        h1 { "Search for " (names::plain(text)) }
-        h2 { "Players" }
+        h1 { (rich_text!("search-for", text = names::plain(text))) }
+        h2 { (text!("players-heading")) }
         ul .names {
             @for player in &players {
                 li {
-                    a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", " (names::game(&player.game))
-                    @if let Some(last_seen_ms) = player.last_seen_ms { small .soft { ", last seen " (time(last_seen_ms)) } }
+                    a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", "
+                    (game_and_last_seen(player, sessions.get(&player.player_key)))
+                    @if let Some(position) = positions.get(&player.player_key) {
+                        small .soft { ", " (text!("search-position", position = *position, ranking = ranking(RANKED_BY).0)) }
+                    }
                 }
             }
         }
-        @if players.is_empty() { p { "None." } }
-        @if players.len() >= PLAYERS as usize { p { "There are more. A longer text finds fewer." } }
-        h2 { "Servers" }
-        (server_table::table("Servers whose name or address fits the text", &servers))
-        @if servers.len() >= SERVERS as usize { p { "There may be more. A longer text finds fewer." } }
-        h2 { "Games and maps" }
+        @if players.is_empty() { p { (text!("none")) } }
+        @if players.len() >= PLAYERS as usize { p { (text!("search-more-players")) } }
+        h2 { (text!("servers-heading")) }
+        (server_table::table(&text!("search-servers-caption"), &servers))
+        @if servers.len() >= SERVERS as usize { p { (text!("search-more-servers")) } }
+        h2 { (text!("search-games-and-maps")) }
         ul {
-            @for game in &games { li { a href=(game_path(game)) { (names::game(game)) } ", game" } }
-            @for map in &maps { li { a href=(map_path(map)) { (names::plain(map)) } ", map" } }
+            @for game in &games { li { (rich_text!("search-game", name = html! { a href=(game_path(game)) { (names::game(game)) } })) } }
+            @for map in &maps { li { (rich_text!("search-map", name = html! { a href=(map_path(map)) { (names::plain(map)) } })) } }
         }
-        @if games.is_empty() && maps.is_empty() { p { "None." } }
+        @if games.is_empty() && maps.is_empty() { p { (text!("none")) } }
     };
-    Ok(Page::new("Search", body).with(About { is_hidden: true, ..About::default() }))
+    Ok(Page::new(text!("search-title"), body).with(About { is_hidden: true, ..About::default() }))
+}
+
+/// The game of a player, when the player was seen, and where.
+fn game_and_last_seen(player: &PlayerNameView, session: Option<&SessionView>) -> Markup {
+    let game = names::game(&player.game);
+    let server = |session: &SessionView| {
+        html! { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
+    };
+    let seen = match session {
+        Some(session) if session.open => return rich_text!("embed-playing-on", game = game, server = server(session)),
+        Some(session) => Some(rich_text!("search-seen-on", time = time(session.end_ms), server = server(session))),
+        None => player.last_seen_ms.map(|at_ms| rich_text!("search-last-seen", time = time(at_ms))),
+    };
+    html! { (game) @if let Some(seen) = seen { small .soft { ", " (seen) } } }
+}
+
+/// The last session of each of the first players.
+async fn last_sessions(context: &WebContext, players: &[PlayerNameView]) -> BTreeMap<u32, SessionView> {
+    let last = players.iter().take(DETAILED).map(async |player| {
+        let player = PlayerSelector::Key(player.player_key);
+        context.ask(requests::PlayerSessions { player, count: 1 }).await.ok()?.into_iter().next()
+    });
+    let sessions = join_all(last).await.into_iter().flatten();
+    sessions.map(|session| (session.player_key, session)).collect()
+}
+
+/// The positions of the first players on the boards of their games in the running week, as far as these are in memory.
+async fn positions(context: &WebContext, players: &[PlayerNameView]) -> BTreeMap<u32, u64> {
+    let mut by_game: BTreeMap<&str, Vec<PlayerSelector>> = BTreeMap::new();
+    for player in players.iter().take(DETAILED) {
+        by_game.entry(&player.game).or_default().push(PlayerSelector::Key(player.player_key));
+    }
+    let found = by_game.into_iter().map(async |(game, players)| {
+        let scope = Scope::Game(game.to_owned());
+        let board = BoardSelector { scope, ranking: RANKED_BY, window: None, at_ms: None };
+        let asked = context.ask(requests::Board { board, query: BoardQuery::Positions { players } });
+        Some(timeout(BOARD_WAIT_MAX, asked).await.ok()?.ok()?.rows)
+    });
+    let rows = join_all(found).await.into_iter().flatten().flatten();
+    let position = |row| match row {
+        BoardRow::Entry(entry) => Some((entry.player_key, entry.at.position)),
+        _ => None,
+    };
+    rows.filter_map(position).collect()
 }
 
 /// People write `css`, `cs:s` and `cs s`.
@@ -91,19 +153,21 @@ pub(super) async fn suggestions(State(context): State<Arc<WebContext>>, uri: Uri
             games(&*overview(&context).await?, text),
         ),
     };
-    let of_games =
-        games.iter().take(SUGGESTIONS as usize).map(|game| (game_path(game), html! { (names::game(game)) ", game" }));
+    let of_game = |game: &String| (game_path(game), rich_text!("search-game", name = names::game(game)));
+    let of_games = games.iter().take(SUGGESTIONS as usize).map(of_game);
     let of_servers = servers.iter().map(|ServerSummary { public: server, .. }| {
-        let text = html! {
-            (names::hostname(&server.hostname, &server.url)) " "
-            small .soft { (server_table::players(server)) "/" (count(server.slots)) @if let Some(map) = &server.map { " on " (names::plain(map)) } }
+        let players = html! { (server_table::players(server)) "/" (count(server.slots)) };
+        let now = match &server.map {
+            Some(map) => rich_text!("search-players-on", players = players, map = names::plain(map)),
+            None => players,
         };
+        let text = html! { (names::hostname(&server.hostname, &server.url)) " " small .soft { (now) } };
         (server_path(&server.url), text)
     });
     let of_players = players.iter().map(|player| {
         let text = html! {
             (names::player(&player.display, &player.name)) " " (names::game_badge(&player.game, None)) " "
-            @if let Some(last_seen_ms) = player.last_seen_ms { small .soft { "last seen " (time(last_seen_ms)) } }
+            @if let Some(at_ms) = player.last_seen_ms { small .soft { (rich_text!("search-last-seen", time = time(at_ms))) } }
         };
         (format!("/players/{}", player.player_key), text)
     });

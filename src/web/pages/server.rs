@@ -1,5 +1,6 @@
 //! The page of a server, and its series as tables.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -8,7 +9,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::boards::{self, BoardParameters};
-use super::chart::{High, Series, chart, rounded};
+use super::chart::{High, Series, chart, percent, rounded};
 use super::format::{count, ranking as ranking_name, short_time, signed, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
@@ -24,10 +25,11 @@ use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::url::ServerUrl;
 use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers};
-use crate::model::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesView};
+use crate::model::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesView, Setting};
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query;
+use crate::web::texts::{rich_text, text};
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
     let parameters: BoardParameters = query::parse(&uri)?;
@@ -43,41 +45,45 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let body = html! {
         h1 data-favourite=(path) { (names::hostname(&summary.hostname, &summary.url)) }
         div #figures data-part { (figures(&url, &detail)) }
-        @if summary.greylisted { p { "This server is excluded from rankings." } }
-        h2 { "Players now" }
+        @if summary.greylisted { p { (text!("server-excluded")) } }
+        h2 { (text!("server-players-now")) }
         div #players data-part { (players(&detail.players_listed)) }
         (boards.markup)
-        (folded("Players of the last 24 hours", true, sessions::on_server(&sessions)))
-        (folded("Players over time", true, html! {
-            @match &detail.series { Some(series) => (charts(series, &detail)), None => p { "No data yet." } }
+        (folded(&text!("server-players-of-day"), true, sessions::on_server(&sessions)))
+        (folded(&text!("home-over-time"), true, html! {
+            @match &detail.series { Some(series) => (charts(series, &detail)), None => p { (text!("no-data-yet")) } }
         }))
         @if let Some(series) = detail.series.as_ref().filter(|series| series.hours.iter().any(Option::is_some)) {
             div .charts {
-                section { (folded("Availability", true, availability::section(series, summary.added_ms))) }
-                section { (folded("Busy hours", true, busy_hours(series))) }
+                section { (folded(&text!("server-availability"), true, availability::section(series, summary.added_ms))) }
+                section { (folded(&text!("server-busy-hours"), true, busy_hours(series))) }
             }
         }
-        (folded("Maps of this week", true, maps(&detail)))
-        (folded("All-time best", true, html! {
+        (folded(&text!("server-maps"), true, maps(&detail)))
+        @if !detail.maps_seen.is_empty() { (folded(&text!("server-rotation"), false, rotation(&detail))) }
+        (folded(&text!("server-best"), true, html! {
             (all_time_best(&best))
-            p { a href=(feeds::path(&path)) { "The winners of each week as a feed" } }
+            p { a href=(feeds::path(&path)) { (text!("winners-feed")) } }
         }))
-        (folded("How it is scanned", false, scanning(&detail)))
-        (banners::section(&context.public_url, &path, &format!("Game server {}", summary.url)))
+        @if !detail.settings.is_empty() { (folded(&text!("server-settings"), false, settings(&detail.settings))) }
+        (folded(&text!("server-scanning"), false, scanning(&detail)))
+        (banners::section(&context.public_url, &path, &text!("server-image", url = summary.url.as_str())))
     };
     let name = names::plain_hostname(&summary.hostname, &summary.url);
-    let game = summary
-        .game
-        .as_ref()
-        .map_or_else(String::new, |game| format!("{} ", names::plain_game(game, Some(&summary.url))));
     let address = join(&url, summary.game.as_deref()).address;
-    let description = format!("{game}server at {address}: players now and over time, rankings by week, maps.");
+    let description = match &summary.game {
+        Some(game) => {
+            let game = names::plain_game(game, Some(&summary.url));
+            text!("server-description-of-game", game = game, address = address)
+        }
+        None => text!("server-description", address = address),
+    };
     let card = banner_path(&path, BannerSize::Card, BannerFormat::Png);
     let query = boards.query.clone();
     let live = Some(format!("/api/v1/live?server={}", names::value(url.as_str())));
     let feed = Some(feeds::path(&path));
     let about = About {
-        description: Some(description),
+        description: Some(description.into_owned()),
         path: Some(path.clone()),
         query,
         card: Some(card),
@@ -103,30 +109,32 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
     let Join { address, link } = join(url, server.game.as_deref());
     html! {
         dl .figures {
-            div { dt { "Address" } dd { code data-copy { (address) } } }
-            div { dt { "Players" } dd { (server_table::players(server)) " of " (count(server.slots)) } }
-            @if let Some(map) = &server.map { div { dt { "Map" } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
-            @if let Some(game) = &server.game { div { dt { "Game" } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
+            div { dt { (text!("address")) } dd { code data-copy { (address) } } }
+            div { dt { (text!("player-count")) } dd { (rich_text!("of-most", count = server_table::players(server), most = server.slots)) } }
+            @if let Some(map) = &server.map { div { dt { (text!("map")) } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
+            @if let Some(game) = &server.game { div { dt { (text!("game")) } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(country) = geo::country_of_url(&server.url) {
-                div { dt { "Country" } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (shown_name(&country.name)) } } }
+                div { dt { (text!("country")) } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (shown_name(&country.name)) } } }
             }
-            @if let Some(rank) = server.rank { div { dt { "Rank of the last closed week" } dd { (count(rank)) } } }
-            div { dt { "Last seen" } dd { (seen(server)) } }
+            @if let Some(rank) = server.rank { div { dt { (text!("server-rank")) } dd { (count(rank)) } } }
+            div { dt { (text!("last-seen")) } dd { (seen(server)) } }
         }
-        @if let Some(link) = link { p { a href=(link) { "Join the game" } } }
+        @if let Some(link) = link { p { a href=(link) { (text!("server-join")) } } }
         @if !server.tags.is_empty() {
-            p { "Tags: " @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } }
+            @let tags = html! { @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } };
+            p { (rich_text!("server-tags", tags = tags)) }
         }
     }
 }
 
 /// A line for favourites.
 pub(super) fn now(server: &PublicServer) -> String {
-    match (server.online, &server.map) {
-        (true, Some(map)) => format!("{} of {} on {}", count(server.players), count(server.slots), shown_name(map)),
-        (true, None) => format!("{} of {}", count(server.players), count(server.slots)),
-        (false, _) => "offline".to_owned(),
-    }
+    let now = match &server.map {
+        _ if !server.online => text!("offline"),
+        Some(map) => text!("server-now", count = server.players, most = server.slots, map = shown_name(map)),
+        None => text!("of-most", count = server.players, most = server.slots),
+    };
+    now.into_owned()
 }
 
 pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
@@ -134,23 +142,21 @@ pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
     listed.sort_by_key(|player| std::cmp::Reverse(player.points));
     let has_pings = listed.iter().any(|player| player.ping.is_some());
     let note = |player: &ListedPlayer| match () {
-        () if player.spectator => Some("spectator"),
-        () if player.player_key.is_none() => Some("bot, or not ranked"),
+        () if player.spectator => Some(text!("server-spectator")),
+        () if player.player_key.is_none() => Some(text!("server-bot")),
         () => None,
     };
-    let has_notes = listed.iter().any(|player| note(player).is_some());
     let has_starts = listed.iter().any(|player| player.since_ms.is_some());
     html! {
-        @if listed.is_empty() { p { "Nobody." } } @else {
-            div .scroll tabindex="0" role="region" aria-label="Players now" {
+        @if listed.is_empty() { p { (text!("nobody")) } } @else {
+            div .scroll tabindex="0" role="region" aria-label=(text!("server-players-now")) {
                 table {
-                    caption { "Players of the last scan" }
+                    caption { (text!("server-players-caption")) }
                     thead {
                         tr {
-                            th scope="col" { "Player" } th scope="col" .n { "Points" }
-                            @if has_pings { th scope="col" .n { "Ping, ms" } }
-                            @if has_starts { th scope="col" { "Since" } }
-                            @if has_notes { th scope="col" { "Note" } }
+                            th scope="col" { (text!("player")) } th scope="col" .n { (text!("points")) }
+                            @if has_pings { th scope="col" .n { (text!("server-ping")) } }
+                            @if has_starts { th scope="col" { (text!("since")) } }
                         }
                     }
                     tbody {
@@ -161,11 +167,11 @@ pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
                                         Some(key) => a href={ "/players/" (key) } { (names::player(&player.display, &player.name)) },
                                         None => (names::player(&player.display, &player.name)),
                                     }
+                                    @if let Some(note) = note(player) { " " small .soft { "(" (note) ")" } }
                                 }
                                 td .n { @if let Some(points) = player.points { (signed(points)) } }
                                 @if has_pings { td .n { @if let Some(ping) = player.ping { (signed(ping.into())) } } }
                                 @if has_starts { td { @if let Some(since_ms) = player.since_ms { (short_time(since_ms, "%H:%M")) } } }
-                                @if has_notes { td { @if let Some(note) = note(player) { (note) } } }
                             }
                         }
                     }
@@ -194,17 +200,23 @@ impl Graph {
         }
     }
 
-    fn title(self) -> String {
+    fn title(self) -> Cow<'static, str> {
         match self {
-            Graph::Players(resolution) => format!("Players over {}", resolution.span()),
-            Graph::Ranks => "Rank of the server over 55 weeks".to_owned(),
+            Graph::Players(Resolution::TenMinutes) => text!("server-over-25-hours"),
+            Graph::Players(Resolution::Hours) => text!("server-over-32-days"),
+            Graph::Players(Resolution::Days) => text!("server-over-a-year"),
+            Graph::Players(Resolution::Weeks) => text!("server-over-all-weeks"),
+            Graph::Ranks => text!("server-ranks"),
         }
     }
 
-    fn unit(self) -> String {
+    fn unit(self) -> Cow<'static, str> {
         match self {
-            Graph::Players(resolution) => format!("mean of {}", resolution.slot()),
-            Graph::Ranks => "1 is the first; gaps: not ranked".to_owned(),
+            Graph::Players(Resolution::TenMinutes) => text!("server-mean-of-10-minutes"),
+            Graph::Players(Resolution::Hours) => text!("server-mean-of-an-hour"),
+            Graph::Players(Resolution::Days) => text!("server-mean-of-a-day"),
+            Graph::Players(Resolution::Weeks) => text!("server-mean-of-a-week"),
+            Graph::Ranks => text!("server-ranks-unit"),
         }
     }
 
@@ -246,32 +258,37 @@ fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
                 (chart(graph.name(), &graph.title(), &graph.unit(), &series, graph.high(), &format!("{table}?series={}", graph.name())))
             }
         }
-        @if drawn.is_empty() { p { "The first slot of ten minutes has not ended yet." } }
+        @if drawn.is_empty() { p { (text!("server-no-slot")) } }
     }
 }
 
 /// Mean players in each hour of the week.
 fn busy_hours(series: &SeriesView) -> Markup {
     let means = HoursOfWeek::of_means(series.newest_hour_ms, &series.hours);
-    let title = format!("Mean players in each hour of the week. Most: {}", rounded(means.largest()));
-    let caption = "Mean players in each hour of the week over 32 days, UTC; stronger colour: more";
-    means.draw("busy-title", &title, caption, |players| format!("{} players", rounded(players)))
+    let title = text!("server-busy-title", most = rounded(means.largest()));
+    let of_hour = |players| text!("server-players-of-hour", players = rounded(players)).into_owned();
+    means.draw("busy-title", &title, &text!("server-busy-caption"), of_hour)
 }
 
 fn maps(detail: &PublicServerDetail) -> Markup {
     let minutes: f64 = detail.maps.iter().map(|map| map.minutes).sum();
     html! {
-        @if detail.maps.is_empty() { p { "None yet." } } @else {
-            div .scroll tabindex="0" role="region" aria-label="Maps of this week" {
+        @if detail.maps.is_empty() { p { (text!("none-yet")) } } @else {
+            div .scroll tabindex="0" role="region" aria-label=(text!("server-maps")) {
                 table {
-                    caption { "Maps that were played since the start of the week" }
-                    thead { tr { th scope="col" { "Map" } th scope="col" .n { "Minutes" } th scope="col" .n { "Share" } th scope="col" .n { "Mean players" } } }
+                    caption { (text!("server-maps-caption")) }
+                    thead {
+                        tr {
+                            th scope="col" { (text!("map")) } th scope="col" .n { (text!("minutes")) }
+                            th scope="col" .n { (text!("share")) } th scope="col" .n { (text!("mean-players")) }
+                        }
+                    }
                     tbody {
                         @for map in &detail.maps {
                             tr {
                                 td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
                                 td .n { (count(map.minutes.round() as u64)) }
-                                td .n { (rounded(map.minutes / minutes.max(f64::MIN_POSITIVE) * 100.0)) " %" }
+                                td .n { (percent(map.minutes / minutes.max(f64::MIN_POSITIVE))) }
                                 td .n { (rounded(map.average_players)) }
                             }
                         }
@@ -282,18 +299,42 @@ fn maps(detail: &PublicServerDetail) -> Markup {
     }
 }
 
+/// The order in which maps were played, and which one comes next.
+fn rotation(detail: &PublicServerDetail) -> Markup {
+    let link = |map: &str| html! { a href=(map_path(map)) { (names::plain(map)) } };
+    html! {
+        p .soft { (text!("server-rotation-meaning")) }
+        @if let Some(next) = &detail.next_map { p { (rich_text!("server-next-map", map = link(next))) } }
+        ol { @for seen in detail.maps_seen.iter().rev() { li { (link(&seen.map)) " " small .soft { (time(seen.since_ms)) } } } }
+    }
+}
+
+fn settings(settings: &[Setting]) -> Markup {
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(text!("server-settings")) {
+            table {
+                caption { (text!("server-settings-caption")) }
+                thead { tr { th scope="col" { (text!("server-setting")) } th scope="col" { (text!("server-value")) } } }
+                tbody { @for Setting { name, value } in settings { tr { td { bdi { (name) } } td { bdi { (value) } } } } }
+            }
+        }
+    }
+}
+
 fn all_time_best(best: &BestPlayers) -> Markup {
     html! {
-        p .soft { "The players with the best positions in closed weeks, also in those that are no longer kept." }
+        p .soft { (text!("server-best-meaning")) }
         div .grid {
             @for BestOfRanking { ranking, players } in &best.rankings {
+                @let name = ranking_name(*ranking).0;
                 section {
-                    h3 { (ranking_name(*ranking).0) }
-                    @if players.is_empty() { p { "None yet: positions count when a week is closed." } } @else {
-                        div .scroll tabindex="0" role="region" aria-label={ "Best positions in " (ranking_name(*ranking).0) } {
+                    h3 { (name) }
+                    @if players.is_empty() { p { (text!("player-no-positions")) } } @else {
+                        @let caption = text!("server-best-caption", ranking = name);
+                        div .scroll tabindex="0" role="region" aria-label=(caption) {
                             table {
-                                caption { "Best positions in " (ranking_name(*ranking).0) }
-                                thead { tr { th scope="col" { "Player" } th scope="col" { "Positions and weeks" } } }
+                                caption { (caption) }
+                                thead { tr { th scope="col" { (text!("player")) } th scope="col" { (text!("server-best-positions")) } } }
                                 tbody { @for player in players { (best_player(player)) } }
                             }
                         }
@@ -311,7 +352,7 @@ fn best_player(player: &BestPlayer) -> Markup {
             td {
                 @for (n, of) in player.positions.iter().enumerate() {
                     @if n > 0 { ", " }
-                    (count(of.position)) " in " (of.week)
+                    (text!("server-position-in-week", position = of.position, week = of.week.as_str()))
                 }
             }
         }
@@ -320,20 +361,25 @@ fn best_player(player: &BestPlayer) -> Markup {
 
 fn scanning(detail: &PublicServerDetail) -> Markup {
     let server = &detail.server;
-    let authentication = detail.authentication.as_deref().unwrap_or("no reply since the start of clqd");
+    let authentication = detail.authentication.as_deref().map_or_else(|| text!("server-no-reply"), Cow::from);
     html! {
         dl .figures {
-            div { dt { "Queried at" } dd { code { (server.url) } } }
-            div { dt { "Class" } dd { (server.class) } }
-            div { dt { "Missed scans in a row" } dd { (count(server.missed)) } }
-            div { dt { "Share of this week in which it was seen" } dd { (rounded(detail.coverage * 100.0)) " %" } }
-            div { dt { "Authentication of its replies" } dd { (authentication) } }
+            div { dt { (text!("server-queried")) } dd { code { (server.url) } } }
+            div { dt { (text!("server-class")) } dd { (server.class) } }
+            div { dt { (text!("server-missed")) } dd { (count(server.missed)) } }
+            div { dt { (text!("server-coverage")) } dd { (percent(detail.coverage)) } }
+            div { dt { (text!("server-authentication")) } dd { (authentication) } }
         }
         @if !server.screened.is_empty() {
-            p { "Parts of its answers were not used:" }
-            ul { @for screened in &server.screened { li { code { (screened.reason.name()) } ", last " (time(screened.applied_ms)) } } }
+            p { (text!("server-screened")) }
+            ul {
+                @for screened in &server.screened {
+                    @let reason = html! { code { (screened.reason.name()) } };
+                    li { (rich_text!("server-screened-last", reason = reason, time = time(screened.applied_ms))) }
+                }
+            }
         }
-        p .soft { "Class 1 is scanned every 2 minutes, 2 every 10 minutes, 3 hourly, 4 daily, 5 weekly; 6 and 7 do not answer. " a href="/about" { "More" } }
+        p .soft { (text!("server-classes")) " " a href="/about" { (text!("more")) } }
     }
 }
 
@@ -357,8 +403,8 @@ pub(super) async fn series_page(
         h1 { (graph.title()) }
         p { a href=(server_path(url.as_str())) { (names::hostname(&detail.server.hostname, &detail.server.url)) } }
         table {
-            caption { (graph.unit()) ", newest first, UTC" }
-            thead { tr { th scope="col" { "From" } th scope="col" .n { "Value" } } }
+            caption { (text!("server-series-caption", unit = graph.unit())) }
+            thead { tr { th scope="col" { (text!("online-from")) } th scope="col" .n { (text!("server-value")) } } }
             tbody {
                 @for (slot, value) in values.iter().enumerate().rev() {
                     @if let Some(value) = value {
@@ -367,8 +413,9 @@ pub(super) async fn series_page(
                 }
             }
         }
-        @if !series.has_data() { p { "No data yet." } }
+        @if !series.has_data() { p { (text!("no-data-yet")) } }
     };
-    let title = format!("{}: {}", graph.title(), names::plain_hostname(&detail.server.hostname, url.as_str()));
+    let name = names::plain_hostname(&detail.server.hostname, url.as_str());
+    let title = text!("title-and-name", title = graph.title(), name = name);
     Ok(Page::new(title, body).with(About { is_hidden: true, ..About::default() }))
 }

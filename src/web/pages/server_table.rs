@@ -8,6 +8,7 @@ use super::names;
 use crate::geo::{self, Country};
 use crate::model::shown_text::shown_name;
 use crate::model::view::{PublicServer, ServerSummary};
+use crate::web::texts::text;
 
 /// The path of a server's page.
 pub(in crate::web) fn server_path(url: &str) -> String {
@@ -32,7 +33,9 @@ pub(super) fn map_path(map: &str) -> String {
 /// When a server was seen. It is not an age, because a page must not change with time alone.
 pub(super) fn seen(server: &PublicServer) -> Markup {
     html! {
-        @if server.online { "now" } @else { @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => "never" } }
+        @if server.online { (text!("now")) } @else {
+            @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => (text!("server-table-never")) }
+        }
     }
 }
 
@@ -43,8 +46,10 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                 caption { (caption) }
                 thead {
                     tr {
-                        th scope="col" { "Server" } th scope="col" .n { "Players" } th scope="col" { "25 hours" }
-                        th scope="col" { "Map" } th scope="col" { "Game" } th scope="col" .n { "Rank" } th scope="col" { "Seen" }
+                        th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
+                        th scope="col" { (text!("server-table-25-hours")) } th scope="col" { (text!("map")) }
+                        th scope="col" { (text!("game")) } th scope="col" .n { (text!("rank")) }
+                        th scope="col" { (text!("server-table-seen")) }
                     }
                 }
                 tbody {
@@ -53,10 +58,10 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                             td .name {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
                                 @if let Some(country) = geo::country_of_url(&server.url) { " " (flag(&country)) }
-                                @if server.greylisted { " " span .badge { "not ranked" } }
+                                @if server.greylisted { " " span .badge { (text!("server-table-not-ranked")) } }
                             }
                             td .n { (players(server)) "/" (count(server.slots)) }
-                            td { @if let Some(recent) = &server.recent { (sparkline("Players over 25 hours", &recent.ten_minutes)) } }
+                            td { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
                             td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
                             td .n { @if let Some(rank) = server.rank { (count(rank)) } }
@@ -66,7 +71,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                 }
             }
         }
-        @if servers.is_empty() { p { "No server." } }
+        @if servers.is_empty() { p { (text!("server-table-none")) } }
     }
 }
 
@@ -81,7 +86,12 @@ pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
                 caption { span .unseen { (caption) } }
-                thead { tr { th scope="col" { "Server" } th scope="col" .n { "Players" } th scope="col" { "Map" } th scope="col" { "Game" } } }
+                thead {
+                    tr {
+                        th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
+                        th scope="col" { (text!("map")) } th scope="col" { (text!("game")) }
+                    }
+                }
                 tbody {
                     @for ServerSummary { public: server, .. } in servers {
                         tr {
@@ -94,7 +104,7 @@ pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
                 }
             }
         }
-        @if servers.is_empty() { p { "No server." } }
+        @if servers.is_empty() { p { (text!("server-table-none")) } }
     }
 }
 
@@ -103,7 +113,7 @@ pub(super) fn players(server: &PublicServer) -> Markup {
     html! {
         (count(server.players))
         @if server.players_unverified {
-            abbr title="The server announces more players than it can have. This number is not used." { "?" }
+            abbr title=(text!("server-table-not-believed")) { "?" }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The list of servers: filters, orders and pages.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -18,6 +19,7 @@ use crate::model::shown_text::shown_name;
 use crate::model::view::{CountryCount, GroupOverview, Overview};
 use crate::web::context::WebContext;
 use crate::web::query;
+use crate::web::texts::text;
 
 const SERVERS: u32 = 50;
 
@@ -44,7 +46,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         game: given(&parameters.game),
         map: given(&parameters.map),
         tag: given(&parameters.tag),
-        country: given(&parameters.country),
+        country: given(&parameters.country).filter(|_| geo::is_set()),
         online: (parameters.state == "online").then_some(true),
         text: given(&parameters.text),
         ..ServerFilter::default()
@@ -57,22 +59,32 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         false => Arc::default(),
     };
     let body = html! {
-        h1 { "Servers" }
+        h1 { (text!("servers-heading")) }
         (filters(&parameters, order, &overview, &countries))
-        (server_table::table(caption(order), &servers))
+        (server_table::table(&caption(order), &servers))
         @if let Some(next) = next {
-            p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { "Further servers" } }
+            p { a rel="next" href={ "/servers?" (kept(&parameters, order)) "after=" (names::value(&next.to_string())) } { (text!("servers-further")) } }
         }
     };
-    Ok(Page::new("Servers", body))
+    Ok(Page::new(text!("servers-heading"), body))
 }
 
-fn caption(order: ServerOrder) -> &'static str {
+fn caption(order: ServerOrder) -> Cow<'static, str> {
     match order {
-        ServerOrder::Added => "All servers, in the order in which they were added",
-        ServerOrder::Players => "Servers online, most players first",
-        ServerOrder::Rank => "Ranked servers, the best of the last closed week first",
-        ServerOrder::Name => "Servers that answer, by name",
+        ServerOrder::Added => text!("servers-caption-added"),
+        ServerOrder::Players => text!("servers-caption-players"),
+        ServerOrder::Rank => text!("servers-caption-rank"),
+        ServerOrder::Name => text!("servers-caption-name"),
+    }
+}
+
+/// The order as an option of a list.
+fn order_text(order: ServerOrder) -> Cow<'static, str> {
+    match order {
+        ServerOrder::Added => text!("servers-order-added"),
+        ServerOrder::Players => text!("servers-order-players"),
+        ServerOrder::Rank => text!("servers-order-rank"),
+        ServerOrder::Name => text!("servers-order-name"),
     }
 }
 
@@ -102,7 +114,7 @@ fn choice(name: &str, label: &str, chosen: &str, options: &[FilterOption]) -> Ma
         div {
             label for={ "filter-" (name) } { (label) }
             select id={ "filter-" (name) } name=(name) {
-                option value="" selected[chosen.is_empty()] { "all" }
+                option value="" selected[chosen.is_empty()] { (text!("servers-all")) }
                 @if !chosen.is_empty() && !is_listed { option value=(chosen) selected { (shown_name(chosen)) " (0)" } }
                 @for (value, text, servers) in options {
                     option value=(value) selected[value == chosen] { (text) " (" (count(*servers)) ")" }
@@ -127,25 +139,25 @@ fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, cou
     };
     html! {
         form .filters action="/servers" {
-            (field("text", "Name, address or map contains", &parameters.text))
-            (choice("game", "Game", &parameters.game, &options(&overview.games, |game| names::plain_game(game, None))))
-            (field("map", "Map", &parameters.map))
-            (choice("tag", "Tag", &parameters.tag, &options(&overview.tags, shown_name)))
-            @if !countries.is_empty() { (choice("country", "Country", &parameters.country, &of_countries)) }
+            (field("text", &text!("servers-contains"), &parameters.text))
+            (choice("game", &text!("game"), &parameters.game, &options(&overview.games, |game| names::plain_game(game, None))))
+            (field("map", &text!("map"), &parameters.map))
+            (choice("tag", &text!("tag"), &parameters.tag, &options(&overview.tags, shown_name)))
+            @if !countries.is_empty() { (choice("country", &text!("country"), &parameters.country, &of_countries)) }
             div {
-                label for="filter-state" { "State" }
+                label for="filter-state" { (text!("servers-state")) }
                 select #filter-state name="state" {
-                    option value="" selected[parameters.state != "online"] { "all" }
-                    option value="online" selected[parameters.state == "online"] { "online" }
+                    option value="" selected[parameters.state != "online"] { (text!("servers-all")) }
+                    option value="online" selected[parameters.state == "online"] { (text!("servers-online")) }
                 }
             }
             div {
-                label for="filter-order" { "Order" }
+                label for="filter-order" { (text!("servers-order")) }
                 select #filter-order name="order" {
-                    @for other in ServerOrder::ALL { option value=(other.name()) selected[other == order] { (other.name()) } }
+                    @for other in ServerOrder::ALL { option value=(other.name()) selected[other == order] { (order_text(other)) } }
                 }
             }
-            button { "Show" }
+            button { (text!("show")) }
         }
     }
 }

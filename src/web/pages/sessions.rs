@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::format::{count, duration, short_time, signed, utc};
+use super::format::{count, duration, short_time, signed, utc, weekday};
 use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark};
 use super::names;
 use super::server_table::{map_path, server_path};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::model::view::session::{Companion, SessionView};
+use crate::web::texts::{rich_text, text};
 
 /// Sessions that the pages are computed from, at most: each takes some microseconds to read.
 pub(super) const OF_PLAYER_MAX: u32 = 1_000;
@@ -33,16 +34,16 @@ pub(super) const ON_SERVER_S: u32 = 86_400;
 pub(super) fn of_player(sessions: &[SessionView], player_key: u32) -> Markup {
     let (first, rest) = sessions.split_at(sessions.len().min(LISTED));
     html! {
-        @if sessions.is_empty() { p { "None is kept." } } @else {
+        @if sessions.is_empty() { p { (text!("sessions-none")) } } @else {
             div .charts { (days(sessions)) (hours_of_the_week(sessions)) }
-            p .soft { "From the first scan that saw the player to the last one: the player was there some minutes longer." }
-            (table_of_player("The newest sessions", first))
+            p .soft { (text!("sessions-measured")) }
+            (table_of_player(&text!("sessions-newest"), first))
             @if !rest.is_empty() {
                 details {
-                    summary { "Older ones" }
-                    (table_of_player("Older sessions", &rest[..rest.len().min(FOLDED_MAX)]))
+                    summary { (text!("sessions-older")) }
+                    (table_of_player(&text!("sessions-older-caption"), &rest[..rest.len().min(FOLDED_MAX)]))
                     @if rest.len() > FOLDED_MAX {
-                        p { a href={ "/api/v1/sessions?player_key=" (player_key) "&limit=500" } { "More of them, as JSON" } }
+                        p { a href={ "/api/v1/sessions?player_key=" (player_key) "&limit=500" } { (text!("sessions-as-json")) } }
                     }
                 }
             }
@@ -57,8 +58,8 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
                 caption { (title) }
                 thead {
                     tr {
-                        th scope="col" { "Until" } th scope="col" .n { "For" } th scope="col" { "Server" }
-                        th scope="col" .n { "Points" } th scope="col" { "Last map" }
+                        th scope="col" { (text!("sessions-until")) } th scope="col" .n { (text!("sessions-for")) } th scope="col" { (text!("server")) }
+                        th scope="col" .n { (text!("points")) } th scope="col" { (text!("sessions-last-map")) }
                     }
                 }
                 tbody {
@@ -80,7 +81,7 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
 /// `11-27 03:44`, or `now`.
 fn until(session: &SessionView) -> Markup {
     if session.open {
-        html! { strong { "now" } }
+        html! { strong { (text!("now")) } }
     } else {
         short_time(session.end_ms, "%m-%d %H:%M")
     }
@@ -91,12 +92,13 @@ pub(super) fn companions(companions: &[Companion]) -> Markup {
     html! {
         @if !companions.is_empty() {
             p {
-                "Plays with "
-                @for (n, Companion { player_key, name, display, together_ms }) in companions.iter().enumerate() {
-                    @if n > 0 { ", " }
-                    a href={ "/players/" (player_key) } { (names::player(display, name)) } " "
-                    small .soft { "(" (duration(*together_ms)) ")" }
-                }
+                (rich_text!("sessions-companions", players = html! {
+                    @for (n, Companion { player_key, name, display, together_ms }) in companions.iter().enumerate() {
+                        @if n > 0 { ", " }
+                        a href={ "/players/" (player_key) } { (names::player(display, name)) } " "
+                        small .soft { "(" (duration(*together_ms)) ")" }
+                    }
+                }))
             }
         }
     }
@@ -128,11 +130,11 @@ fn days(sessions: &[SessionView]) -> Markup {
     html! {
         figure {
             svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="days-title" {
-                title id="days-title" { "Times at which the player was on a server, by day" }
+                title id="days-title" { (text!("sessions-days-title")) }
                 @for (day, y) in (oldest..=newest).rev().zip((0..).step_by(ROW as usize)) {
                     @let played = days.get(&day).map_or(&[][..], Vec::as_slice);
                     @let played_ms: i64 = played.iter().map(|(from_ms, to_ms)| to_ms - from_ms).sum();
-                    text x="0" y=(y + 12) { (utc(day * DAY_MS, "%a %m-%d")) }
+                    text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (utc(day * DAY_MS, "%m-%d")) }
                     line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
                     @for (from_ms, to_ms) in played {
                         rect .heat x=(x(*from_ms)) y=(y + 3) width=((x(*to_ms) - x(*from_ms)).max(2)) height="10" {}
@@ -141,7 +143,7 @@ fn days(sessions: &[SessionView]) -> Markup {
                 }
                 @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
             }
-            figcaption { "When the player played, UTC" }
+            figcaption { (text!("sessions-days-caption")) }
         }
     }
 }
@@ -154,13 +156,8 @@ fn hours_of_the_week(sessions: &[SessionView]) -> Markup {
     }
     let text = |ms: f64| hours_and_minutes(ms as i64);
     let largest = text(played.largest());
-    let title = format!("Hours of the week in which the player played. Most: {largest} in an hour of the week");
-    played.draw(
-        "hours-title",
-        &title,
-        "Hours of the week in which the player plays, UTC; stronger colour: longer",
-        text,
-    )
+    let title = text!("sessions-hours-title", largest = largest);
+    played.draw("hours-title", &title, &text!("sessions-hours-caption"), text)
 }
 
 /// `3:05`.
@@ -191,13 +188,13 @@ pub(super) fn on_server(sessions: &[SessionView]) -> Markup {
     sums.sort_by_key(|sum| (Reverse(sum.ms), sum.newest.player_key));
     let (first, rest) = sums.split_at(sums.len().min(LISTED));
     html! {
-        @if sums.is_empty() { p { "Nobody." } } @else {
-            p .soft { (count(sums.len() as u64)) @if sums.len() == 1 { " player." } @else { " players." } }
-            (table_on_server("Players who were here longest", first))
+        @if sums.is_empty() { p { (text!("nobody")) } } @else {
+            p .soft { (text!("sessions-players", count = sums.len())) }
+            (table_on_server(&text!("sessions-longest"), first))
             @if !rest.is_empty() {
                 details {
-                    summary { "More players" }
-                    (table_on_server("More players", &rest[..rest.len().min(FOLDED_MAX)]))
+                    summary { (text!("sessions-more-players")) }
+                    (table_on_server(&text!("sessions-more-players"), &rest[..rest.len().min(FOLDED_MAX)]))
                 }
             }
         }
@@ -211,8 +208,8 @@ fn table_on_server(title: &str, sums: &[PlayerSum<'_>]) -> Markup {
                 caption { (title) }
                 thead {
                     tr {
-                        th scope="col" { "Player" } th scope="col" .n { "For" } th scope="col" .n { "Points" }
-                        th scope="col" .n { "Sessions" } th scope="col" { "Last seen" }
+                        th scope="col" { (text!("player")) } th scope="col" .n { (text!("sessions-for")) } th scope="col" .n { (text!("points")) }
+                        th scope="col" .n { (text!("sessions")) } th scope="col" { (text!("last-seen")) }
                     }
                 }
                 tbody {

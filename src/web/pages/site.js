@@ -2,6 +2,10 @@
 // and figures that follow the servers. Every page is complete without it.
 (() => {
 'use strict';
+// In the language of the page.
+const texts = JSON.parse(document.body.dataset.texts);
+// The start of paths with the language of the page.
+const {prefix} = document.documentElement.dataset;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const make = (tag, properties, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
@@ -23,17 +27,17 @@ const localise = root => {
   }
 };
 localise(document);
-for (const zone of all('#zone')) zone.textContent = 'Times are yours; graphs, days and weeks are in UTC.';
+for (const zone of all('#zone')) zone.textContent = texts.zone;
 
 // Copy buttons; browsers allow them with https only.
 const copyButtons = root => {
   if (!navigator.clipboard) return;
   for (const source of all('[data-copy]', root)) {
-    const button = make('button', {type: 'button', className: 'copy', textContent: 'Copy'});
+    const button = make('button', {type: 'button', className: 'copy', textContent: texts.copy});
     button.onclick = async () => {
       await navigator.clipboard.writeText(source.value ?? source.textContent);
-      button.textContent = 'Copied';
-      setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+      button.textContent = texts.copied;
+      setTimeout(() => { button.textContent = texts.copy; }, 2000);
     };
     source.after(' ', button);
   }
@@ -54,7 +58,7 @@ for (const heading of all('h1[data-favourite]')) {
   const show = () => {
     const is = favourites().some(one => one.path === path);
     button.setAttribute('aria-pressed', is);
-    button.textContent = is ? '★ Favourite' : '☆ Add to favourites';
+    button.textContent = is ? texts.favourite : texts.addFavourite;
   };
   button.onclick = () => {
     const others = favourites().filter(one => one.path !== path);
@@ -70,22 +74,22 @@ for (const place of all('#favourites')) {
   if (list.length === 0) continue;
   const rows = make('ul');
   for (const {path, name} of list) {
-    const row = make('li', {}, make('a', {href: path, textContent: name}), ' ');
+    const row = make('li', {}, make('a', {href: prefix + path, textContent: name}), ' ');
     rows.append(row);
     if (rows.children.length > 20) continue;
-    fetch(`/embed${path}`).then(answer => answer.ok ? answer.text() : '').then(text => {
+    fetch(`${prefix}/embed${path}`).then(answer => answer.ok ? answer.text() : '').then(text => {
       const now = page(text).querySelector('[data-now]');
       if (now) row.append(make('span', {className: 'soft', textContent: now.dataset.now}));
     }).catch(() => {});
   }
-  place.append(make('h2', {textContent: 'Your favourites'}), rows);
+  place.append(make('h2', {textContent: texts.favourites}), rows);
 }
 
 // Suggestions while typing.
 for (const input of all('#site-search')) {
   const list = make('ul', {id: 'suggestions', hidden: true});
   list.setAttribute('role', 'listbox');
-  list.setAttribute('aria-label', 'Suggestions');
+  list.setAttribute('aria-label', texts.suggestions);
   const set = (name, value) => value === null ? input.removeAttribute(name) : input.setAttribute(name, value);
   Object.entries({role: 'combobox', 'aria-autocomplete': 'list', 'aria-controls': list.id, 'aria-expanded': false,
     autocomplete: 'off'}).forEach(([name, value]) => set(name, value));
@@ -102,7 +106,7 @@ for (const input of all('#site-search')) {
   const ask = async () => {
     const text = asked = input.value.trim();
     if (text.length < 2) return close();
-    const answer = await fetch(`/suggest?q=${encodeURIComponent(text)}`).catch(() => null);
+    const answer = await fetch(`${prefix}/suggest?q=${encodeURIComponent(text)}`).catch(() => null);
     if (!answer?.ok || text !== asked) return;
     const found = page(await answer.text());
     localise(found);
@@ -148,7 +152,7 @@ const graphValues = root => {
       }
       const from = new Date(Number(newest) - (values.length - 1 - at) * Number(slot)).toISOString();
       const time = Number(slot) < 86400000 ? from.slice(0, 16).replace('T', ' ') : from.slice(0, 10);
-      shown.textContent = `${time}: ${values[at] === '' ? 'no data' : values[at]}`;
+      shown.textContent = `${time}: ${values[at] === '' ? texts.noData : values[at]}`;
     };
     svg.setAttribute('tabindex', 0);
     svg.addEventListener('pointermove', event => {

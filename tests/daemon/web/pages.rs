@@ -8,18 +8,20 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use clqd::api::requests;
-use clqd::fleet::{FaultShares, Fleet};
+use clqd::fleet::{FaultShares, Fleet, Protocol, ProtocolShares};
 use sha2::Digest as _;
 
 use super::http::Answer;
 use super::{Site, http};
-use crate::sandbox::{fleet, wait_until};
+use crate::sandbox::{fleet, fleet_of, wait_until};
 
 /// Most pages that are followed.
 const PAGES_MAX: usize = 600;
 
 /// The limit of a page with its style sheet, bytes.
 const PAGE_BYTES_MAX: usize = 100_000;
+
+const LANGUAGES: [&str; 7] = ["en", "de", "fr", "es", "pl", "pt", "ru"];
 
 /// The script of every page.
 const SCRIPT: &str = include_str!("../../../src/web/pages/site.js");
@@ -61,14 +63,20 @@ fn check_page(path: &str, answer: &Answer) {
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
     let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}: no policy"));
     assert!(policy.starts_with("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"), "{policy}");
-    assert!(html.starts_with("<!DOCTYPE html><html lang=\"en\">") && html.ends_with("</html>"), "{path}");
+    assert!(
+        html.starts_with("<!DOCTYPE html><html lang=\"en\" data-prefix=\"\">") && html.ends_with("</html>"),
+        "{path}"
+    );
     // The only script is that of the site, which the policy allows by its hash.
     let hash = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(SCRIPT));
     assert!(policy.contains(&format!("script-src 'sha256-{hash}';")), "{policy}");
     let bytes = html.len();
     let html = &*html.replacen(&format!("<script>{SCRIPT}</script>"), "", 1);
-    // The only absolute link is the page's own address.
+    // The only absolute links are the page's own address, and that in other languages.
     let html = &*html.replacen("<link rel=\"canonical\" href=\"http", "<link rel=\"canonical\" href=\"", 1);
+    let html = &*LANGUAGES.iter().chain(&["x-default"]).fold(html.to_owned(), |html, language| {
+        html.replacen(&format!(" hreflang=\"{language}\" href=\"http"), " href=\"", 1)
+    });
     for forbidden in ["<script", " style=", " onclick=", " src=\"http", "href=\"http", "javascript:"] {
         assert!(!html.contains(forbidden), "{path}: {forbidden}");
     }
@@ -108,6 +116,10 @@ fn every_link_leads_to_a_page() {
                 assert!(html.contains(&format!(" id=\"{id}\"")), "{path}: {link}");
             }
             let link = link.strip_prefix(&format!("http://{}", site.address)).unwrap_or(&link);
+            // Other languages have a test of their own.
+            if LANGUAGES.iter().any(|language| link.starts_with(&format!("/{language}/"))) {
+                continue;
+            }
             let (link, id) = link.split_once('#').unwrap_or((link, ""));
             let link = link.to_owned();
             if !link.is_empty() && !id.is_empty() {
@@ -357,11 +369,131 @@ fn servers_have_countries_if_there_is_a_database() {
     wait_until("the list has the country of all", || site.get("/servers").text().contains("Sweden (3)"));
     let listed = |query: &str| site.get(&format!("/servers?{query}")).text().matches("🇸🇪 SE").count();
     assert_eq!((listed("country=SE"), listed("country=NO"), listed("order=name")), (3, 0, 3));
+    let keys = |query: &str| site.get(&format!("/api/v1/servers?{query}")).json()["servers"].as_array().map(Vec::len);
+    assert_eq!((keys("country=se"), keys("country=NO")), (Some(3), Some(0)));
+    assert_eq!(site.sandbox.list(&["--country", "SE"]).len(), 3);
     let page = site.get(&format!("/servers/{url}")).text().to_owned();
     assert!(page.contains("href=\"/servers?country=SE\">🇸🇪 Sweden<"), "{page}");
     let countries =
         site.daemon.client().expect("a connection").lines(&requests::ServersCountries {}).expect("an answer");
     assert_eq!(countries.iter().map(|row| (&row.country[..], row.servers_online)).collect::<Vec<_>>(), [("SE", 3)]);
+    site.daemon.stop();
+}
+
+#[test]
+fn countries_need_a_database() {
+    let site = Site::start("");
+    let answer = site.get("/api/v1/servers?country=SE");
+    answer.assert_problem(409, "refused");
+    assert!(answer.text().contains("geo.database"), "{}", answer.text());
+    assert_eq!(site.get("/servers?country=SE").status, 200, "a link from before");
+    let output = site.sandbox.run(["servers", "list", "--country", "SE"]);
+    assert!(output.err.contains("geo.database"), "{}", output.err);
+    site.daemon.stop();
+}
+
+/// The settings of a server and the order of its maps are on its page.
+#[test]
+fn servers_show_what_they_publish() {
+    let site = Site::start("");
+    let fleet = fleet_of(ProtocolShares::only(Protocol::Quake3), 1, 87, 240.0, FaultShares::NONE);
+    site.sandbox.add_servers(&fleet);
+    let path = format!("/api/v1/servers/{}", http::encoded(&fleet.urls()[0]));
+    let detail = || site.get(&path).json();
+    wait_until("the map has changed three times", || {
+        detail()["maps_seen"].as_array().is_some_and(|maps| maps.len() > 3)
+    });
+    let detail = detail();
+    let settings = detail["settings"].as_array().expect("settings");
+    let named = |name: &str| settings.iter().find(|setting| setting["name"] == name);
+    assert!(named("g_gametype").is_some() && named("challenge").is_none(), "{settings:?}");
+    let maps = detail["maps_seen"].as_array().expect("maps");
+    assert_eq!(maps.last().map(|map| &map["map"]), Some(&detail["map"]));
+    assert!(
+        maps.windows(2).all(
+            |pair| pair[0]["map"] != pair[1]["map"] && pair[0]["since_ms"].as_i64() <= pair[1]["since_ms"].as_i64()
+        )
+    );
+    let page = site.get(&format!("/servers/{}", fleet.urls()[0]));
+    check_page("the server", &page);
+    for text in ["Settings of the server", "<bdi>g_gametype</bdi>", "Order of the maps as seen"] {
+        assert!(page.text().contains(text), "{text}: {}", page.text());
+    }
+    site.daemon.stop();
+}
+
+/// Each kind of page in each language: all links stay in the language of the path.
+#[test]
+fn pages_are_in_the_language_of_the_path_or_of_the_visitor() {
+    let (site, fleet) = site_with_history(88);
+    let player = site.sandbox.top(&fleet.urls()[0], "points");
+    let player_key = player.first().map_or(1, |row| row["player_key"].as_u64().expect("a key"));
+    let server = format!("/servers/{}", fleet.urls()[0]);
+    let paths = [
+        "/",
+        "/servers",
+        "/games",
+        "/games/baseq3",
+        "/tags/ctf",
+        "/maps",
+        "/search?q=a",
+        "/about",
+        "/about/accuracy",
+        "/api",
+        "/compare",
+        "/series?series=hours",
+        "/players/1",
+        "/problems/busy",
+        "/suggest?q=a",
+    ];
+    let paths = paths.map(str::to_owned).into_iter().chain([
+        server.clone(),
+        format!("{server}?window=2025-W47&ranking=elo"),
+        format!("/players/{player_key}"),
+        format!("/embed{server}"),
+    ]);
+    let mut bytes = BTreeMap::new();
+    for path in paths {
+        for language in LANGUAGES {
+            let prefix = format!("/{language}");
+            let answer = site.get(&format!("{prefix}{path}"));
+            let html = answer.text();
+            let status = site.get(&path).status;
+            assert_eq!(answer.status, status, "{prefix}{path}: {html}");
+            *bytes.entry(path.clone()).or_insert(0) = html.len();
+            let is_fragment = path.starts_with("/suggest");
+            let start = format!("<!DOCTYPE html><html lang=\"{language}\" data-prefix=\"{prefix}\">");
+            assert!(is_fragment || html.starts_with(&start), "{path}: {html}");
+            assert_eq!(
+                answer.header("vary").map(str::to_ascii_lowercase).as_deref(),
+                Some("accept-encoding"),
+                "{path}"
+            );
+            let body = html.split_once("<body").map_or(html, |(_, body)| body);
+            for link in ["href", "action", "data-href"].into_iter().flat_map(|name| attributes(body, name)) {
+                let is_prefixed = LANGUAGES.iter().any(|other| link.starts_with(&format!("/{other}/")));
+                assert!(!link.starts_with('/') || is_prefixed, "{prefix}{path}: {link}");
+            }
+        }
+    }
+    assert!(bytes.len() > 15 && bytes.values().all(|bytes| *bytes > 0), "{bytes:?}");
+    let accepting = |path: &str, languages: &str| {
+        http::request(&site.address, "GET", path, &format!("accept-language: {languages}\r\n"))
+    };
+    for (languages, heading) in [("de-CH, en;q=0.8", "Spieler"), ("tlh, pl;q=0.7", "Gracze"), ("", "Players")] {
+        let answer = accepting("/search?q=nobody", languages);
+        assert!(answer.text().contains(&format!("<h2>{heading}</h2>")), "{languages}: {}", answer.text());
+        let vary: Vec<&str> =
+            answer.headers.iter().filter(|(name, _)| name == "vary").map(|(_, vary)| &vary[..]).collect();
+        assert!(vary.contains(&"accept-language"), "{vary:?}");
+    }
+    assert_eq!(
+        accepting("/api/v1/servers", "de").header("vary").map(str::to_ascii_lowercase).as_deref(),
+        Some("accept-encoding")
+    );
+    let moved = site.get("/de/servers/");
+    assert_eq!((moved.status, moved.header("location")), (301, Some("/de/servers")));
+    assert!(site.get("/de/nothing").text().contains("<html lang=\"de\""), "an error");
     site.daemon.stop();
 }
 
