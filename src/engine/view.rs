@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Engine, ReadError, ServerState, StateReader, ViewError};
 use crate::board::score_unit::display_score;
 use crate::engine::boards::query::order_view;
+use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
-use crate::model::server::Class;
+use crate::model::server::{Class, SeriesRecord, ServerRecord};
 use crate::model::view::export::EstimatesView;
 use crate::model::view::{
     BestView, EngineCounts, EngineStatus, ListedPlayer, MapSeen, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
@@ -26,6 +27,14 @@ pub const PLAYER_WEEKS_MAX: usize = 100;
 /// Most servers of a player that are examined in a week to find those with most time, and most servers
 /// that are searched for the player's presence. Each takes some microseconds.
 pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
+
+/// Days on which a server was seen: those in its series, and the running one.
+fn days_seen(record: &ServerRecord, series: Option<&SeriesRecord>) -> u32 {
+    let Some(series) = series else { return u32::from(record.last_seen_ms.is_some()) };
+    let ended = slots::known_bytes(&series.days);
+    let is_seen_now = record.last_seen_ms.is_some_and(|seen_ms| seen_ms >= series.newest_day_ms + DAY_MS);
+    ended + u32::from(is_seen_now)
+}
 
 impl Engine {
     /// Weeks that hold rows, oldest first.
@@ -549,6 +558,7 @@ impl Engine {
             slots: record.slots,
             rank: record.rank,
             added_ms: record.added_ms,
+            days_seen: days_seen(record, server_state.series.as_deref()),
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
             greylisted: record.greylist_reason.is_some(),

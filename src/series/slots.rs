@@ -223,6 +223,11 @@ pub fn decode_bytes(blob: &[u8]) -> Vec<Option<f64>> {
     blob.iter().map(|&code| decode(u16::from(code), 8)).collect()
 }
 
+/// The number of values of an 8-bit series.
+pub fn known_bytes(blob: &[u8]) -> u32 {
+    blob.iter().map(|&code| u32::from(decode(u16::from(code), 8).is_some())).sum()
+}
+
 /// Weekly ranks, oldest first, 0 = not ranked.
 pub fn decode_ranks(blob: &[u8]) -> Vec<u16> {
     blob.chunks_exact(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect()

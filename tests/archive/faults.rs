@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use crate::database::proxy::{Plan, Proxy};
-use crate::database::{Database, Server};
+use crate::database::{Database, ONE_FILE, Server};
 use crate::restore::assert_archived;
 use crate::scans;
 use crate::silent::{NO_LIMIT, assert_content, content, copy_rows, reopen};
@@ -72,6 +73,25 @@ fn correct(state: &mut State, now_ms: i64, random: &mut Random) {
     state.commit().unwrap();
 }
 
+/// Fills the file of all tables.
+async fn fill_disk(admin: &mut Conn) {
+    admin.query_drop("CREATE DATABASE ballast").await.unwrap();
+    admin.query_drop("CREATE TABLE ballast.row (filler LONGBLOB)").await.unwrap();
+    for bytes in [200_000, 5_000] {
+        let error = loop {
+            let filled = admin.query_drop(format!("INSERT INTO ballast.row VALUES (REPEAT('x', {bytes}))")).await;
+            if let Err(error) = filled {
+                break error;
+            }
+        };
+        match error {
+            // The database has given up.
+            mysql_async::Error::Io(_) => return,
+            error => assert!(error.to_string().contains("1114"), "the table is full: {error}"),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_table_is_right_after_random_faults() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
@@ -79,9 +99,13 @@ async fn every_table_is_right_after_random_faults() {
     let seed = number("CLQD_SEED").unwrap_or_else(|| std::process::id().into());
     println!("CLQD_SEED={seed} CLQD_FAULTS={faults}");
     let mut random = Random(seed);
-    let server = Arc::new(Server::start());
+    let server = Arc::new(Server::start_with(&ONE_FILE));
     let database = Database::on_server(server.clone()).await;
     database.migrate().await;
+    // The writer's account obeys the read-only mode, which another one sets.
+    database.run("CREATE USER 'admin'@'%' IDENTIFIED BY 'admin'").await;
+    database.run("GRANT ALL ON *.* TO 'admin'@'%'").await;
+    database.run("REVOKE READ ONLY ADMIN ON *.* FROM 'test'@'%'").await;
     let (older, unharmed) = (database.beside("older").await, database.beside("unharmed").await);
     let proxy = Proxy::to(database.address()).await;
     let settings = ArchiveSettings {
@@ -102,7 +126,7 @@ async fn every_table_is_right_after_random_faults() {
         let bytes = random.below(200_000) as usize;
         let mut requests = NO_LIMIT;
         let mut meanwhile = None;
-        let fault = random.below(9);
+        let fault = random.below(12);
         match fault {
             0 => proxy.plan([Plan::CutUp(bytes)]),
             1 => proxy.plan([Plan::CutDown(bytes / 20), Plan::Refuse]),
@@ -125,6 +149,26 @@ async fn every_table_is_right_after_random_faults() {
                     conn.query_drop("UNLOCK TABLES").await.unwrap();
                 }));
             }
+            8 => {
+                let mut admin = database.conn_as(Some(("admin", "admin"))).await;
+                admin.query_drop("SET GLOBAL read_only = 1").await.unwrap();
+                meanwhile = Some(tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(700)).await;
+                    admin.query_drop("SET GLOBAL read_only = 0").await.unwrap();
+                }));
+            }
+            9 => {
+                let restarted = server.clone();
+                tokio::task::spawn_blocking(move || restarted.kill_and_restart_with_disk(false)).await.unwrap();
+                fill_disk(&mut database.conn().await).await;
+                let server = server.clone();
+                meanwhile = Some(tokio::task::spawn_blocking(move || {
+                    std::thread::sleep(Duration::from_millis(700));
+                    server.kill_and_restart_with_disk(true);
+                }));
+            }
+            // Nothing arrives for a while, over any connection.
+            10 => proxy.plan([bytes, 0, 0, 0].map(|after| Plan::StallUp(after, Duration::from_millis(1_500)))),
             _ if has_older => copy_rows(&older, &database).await,
             _ => {
                 older.migrate().await;
@@ -137,6 +181,7 @@ async fn every_table_is_right_after_random_faults() {
         if let Some(meanwhile) = meanwhile {
             meanwhile.await.unwrap();
         }
+        database.run("DROP DATABASE IF EXISTS ballast").await;
         proxy.plan([]);
         state = source.into_state();
         if requests != NO_LIMIT {

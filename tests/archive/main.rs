@@ -4,6 +4,7 @@
 mod board_orders;
 mod changed_rows;
 mod contract;
+mod dialect;
 mod faults;
 mod long_week;
 mod mysql;

@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::database::world::{Tables, assert_same, read};
 use crate::database::{Database, Server};
 use crate::scans;
+use crate::state_source::StateSource;
 use clqd::archive::{Archive, RowDifference};
 use clqd::engine::{EngineSettings, Event, RestoreError, StateReader, StoreReader};
 use clqd::model::archive::{ArchiveJob, ExpectedObjects, ExpectedStep, WeekArchive};
@@ -153,6 +154,18 @@ async fn restore_with(
     settings: EngineSettings,
 ) -> Result<Restored, RestoreArchiveError> {
     restore_from_archive(&database.settings(), &settings, dir, CACHE_BYTES, LIMITS, &mut |_, _| (), |_| ()).await
+}
+
+/// Sends statements of all kinds: of a writer, of its worker, of a restore and of a comparison.
+pub(crate) async fn write_and_read_all(database: &Database) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(&dir.path().join("first"));
+    history(&mut state, database).await;
+    let state = StateSource::new(state, 5, usize::MAX);
+    state.archive(&database.settings()).await;
+    drop(state);
+    restore(database, &dir.path().join("state")).await.unwrap();
+    assert_archived(&mut open(&dir.path().join("state")), database).await;
 }
 
 /// The archived values of all kept weeks.

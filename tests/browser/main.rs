@@ -166,6 +166,24 @@ fn visitor_walks_through_the_site() {
     });
     visit.check("server after a change");
 
+    // Another language by the link at the end of the page: links, suggestions and favourites stay in it.
+    visit.open("/");
+    browser.click("footer a[hreflang=de]");
+    visit.arrive(|path| path == "/de/");
+    assert_eq!(browser.text("h1"), "Game-Statistiken");
+    browser.click("#favourites a");
+    visit.arrive(|path| path.starts_with("/de/players/"));
+    assert_eq!(browser.text(".star"), "★ Favorit");
+    visit.check("player in German");
+    browser.type_into("#site-search", &typed);
+    wait_until("suggestions are there", || {
+        let paths =
+            browser.script("return [...document.querySelectorAll('#suggestions li')].map(li => li.dataset.href)");
+        let paths = paths.as_array().expect("paths").iter().map(|path| path.as_str().expect("a path").to_owned());
+        let paths: Vec<String> = paths.collect();
+        !paths.is_empty() && paths.iter().all(|path| path.starts_with("/de/"))
+    });
+
     // All kinds of pages, light and dark, large and on a phone.
     let server = format!("/servers/{}", fleet.urls()[0]);
     let list = sandbox.list(&["--online"]);
@@ -213,6 +231,14 @@ fn visitor_walks_through_the_site() {
         visit.check(&format!("{name} on a phone"));
         let width = browser.script("return document.documentElement.scrollWidth").as_u64().expect("a width");
         assert!(width <= u64::from(PHONE_WIDTH), "{name} on a phone is {width} pixels wide");
+    }
+    for language in ["de", "fr", "es", "pl", "pt", "ru"] {
+        for (path, name) in &pages {
+            visit.open(&format!("/{language}{path}"));
+            visit.check(&format!("{name} on a phone, {language}"));
+            let width = browser.script("return document.documentElement.scrollWidth").as_u64().expect("a width");
+            assert!(width <= u64::from(PHONE_WIDTH), "{name} on a phone, {language}, is {width} pixels wide");
+        }
     }
     visit.open("/");
     visit.picture("phone");

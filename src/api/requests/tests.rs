@@ -182,6 +182,7 @@ fn lines_round_trip_and_unknown_fields_are_ignored() {
             slots: 16,
             rank: None,
             added_ms: 5,
+            days_seen: 3,
             last_scan_ms: Some(6),
             last_seen_ms: None,
             greylisted: true,

@@ -103,6 +103,7 @@ fn server(url: &str) -> PublicServer {
         slots: 16,
         rank: Some(1_204),
         added_ms: NOW_MS - 86_400_000,
+        days_seen: 2,
         last_scan_ms: Some(NOW_MS - 45_000),
         last_seen_ms: Some(NOW_MS - 45_000),
         greylisted: false,

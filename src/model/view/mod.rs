@@ -227,6 +227,9 @@ pub struct PublicServer {
     pub rank: Option<u32>,
     /// When the server was added, Unix ms.
     pub added_ms: i64,
+    /// Days of the last 365 on which the server was seen, in the time zone of the site.
+    #[serde(default)]
+    pub days_seen: u32,
     /// Time of the last scan, Unix ms.
     pub last_scan_ms: Option<i64>,
     /// Time of the last answer, Unix ms.

@@ -16,7 +16,6 @@ use super::server_table::{self, game_path, server_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
-use crate::model::calendar::DAY_MS;
 use crate::model::view::board::WindowView;
 use crate::model::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
@@ -41,8 +40,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let closed: Vec<&WindowView> = closed.map(|window| &window.window).collect();
     let filter = ServerFilter { greylisted: Some(false), ..ServerFilter::default() };
     let busiest = busiest_servers(&context, filter, CANDIDATES, false).await?;
-    let settled_ms = overview.now_ms - i64::from(context.front_page_days_min) * DAY_MS;
-    let busiest = settled(busiest, settled_ms, !closed.is_empty());
+    let busiest = settled(busiest, context.front_page_days_min, !closed.is_empty());
     let (full, shown): (Vec<_>, &[ServerSummary]) = (
         busiest.iter().filter(|server| is_full(&server.public)).take(FULL_SERVERS).collect(),
         &busiest[..busiest.len().min(BUSIEST_SERVERS)],
@@ -120,10 +118,11 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     Ok(Page { title: None, ..Page::new("", body) }.with(about))
 }
 
-/// Servers that are known since a time and, once a week has been closed, have a rank: invented ones are new. All of them, if
+/// Servers that were seen on so many days and, once a week has been closed, have a rank: invented ones are new. All of them, if
 /// there is no such server, because the site is new itself.
-fn settled(servers: Vec<ServerSummary>, since_ms: i64, has_closed_week: bool) -> Vec<ServerSummary> {
-    let is_settled = |server: &PublicServer| server.added_ms <= since_ms && (!has_closed_week || server.rank.is_some());
+fn settled(servers: Vec<ServerSummary>, days_min: u32, has_closed_week: bool) -> Vec<ServerSummary> {
+    let is_settled =
+        |server: &PublicServer| server.days_seen >= days_min && (!has_closed_week || server.rank.is_some());
     match servers.iter().any(|server| is_settled(&server.public)) {
         true => servers.into_iter().filter(|server| is_settled(&server.public)).collect(),
         false => servers,
@@ -181,15 +180,15 @@ mod tests {
 
     #[test]
     fn new_servers_do_not_fill_the_first_page() {
-        let server = |key: u32, added_ms: i64, rank: Option<u32>| ServerSummary {
-            public: PublicServer { key, added_ms, rank, ..PublicServer::default() },
+        let server = |key: u32, days_seen: u32, rank: Option<u32>| ServerSummary {
+            public: PublicServer { key, days_seen, rank, ..PublicServer::default() },
             ..ServerSummary::default()
         };
         let shown = |servers: &[ServerSummary], has_closed_week| {
-            let shown = settled(servers.to_vec(), 100, has_closed_week);
+            let shown = settled(servers.to_vec(), 2, has_closed_week);
             shown.iter().map(|server| server.public.key).collect::<Vec<_>>()
         };
-        let servers = [server(1, 101, None), server(2, 100, None), server(3, 7, Some(1)), server(4, 101, Some(2))];
+        let servers = [server(1, 1, None), server(2, 2, None), server(3, 70, Some(1)), server(4, 1, Some(2))];
         assert_eq!(shown(&servers, false), [2, 3]);
         assert_eq!(shown(&servers, true), [3]);
         assert_eq!(shown(&servers[..1], true), [1], "the site is new");

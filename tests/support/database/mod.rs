@@ -167,8 +167,11 @@ pub struct Server {
     port: u16,
     supervisor: Mutex<Child>,
     /// Options in addition to those of all tests.
-    options: Vec<String>,
+    options: Mutex<Vec<String>>,
 }
+
+/// One file for all tables, which grows in small steps.
+pub const ONE_FILE: [&str; 2] = ["--innodb-file-per-table=0", "--innodb-autoextend-increment=4"];
 
 /// Waits for the end of its input, then kills the server.
 const SUPERVISOR: &str = r#""$@" & server=$!; read -r line; kill -9 $server; wait $server 2>/dev/null"#;
@@ -210,7 +213,7 @@ impl Server {
         .unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let supervisor = Mutex::new(launch(&mariadbd, dir.path(), port, &options));
-        let server = Server { dir, port, supervisor, options };
+        let server = Server { dir, port, supervisor, options: Mutex::new(options) };
         server.wait_until_up();
         server
     }
@@ -222,9 +225,19 @@ impl Server {
     /// Kills the server with SIGKILL and restarts it on the same files.
     pub fn kill_and_restart(&self) {
         self.kill();
-        *self.supervisor.lock().unwrap() =
-            launch(&find("mariadbd").unwrap(), self.dir.path(), self.port, &self.options);
+        let options = self.options.lock().unwrap().clone();
+        *self.supervisor.lock().unwrap() = launch(&find("mariadbd").unwrap(), self.dir.path(), self.port, &options);
         self.wait_until_up();
+    }
+
+    /// As [`Server::kill_and_restart`]. `may_grow`: whether the file of all tables may become larger than it is, and some
+    /// MB. The server was started with [`ONE_FILE`].
+    pub fn kill_and_restart_with_disk(&self, may_grow: bool) {
+        let bytes = std::fs::metadata(self.dir.path().join("data/ibdata1")).unwrap().len();
+        let most = format!("--innodb-data-file-path=ibdata1:12M:autoextend:max:{}M", bytes.div_ceil(1 << 20) + 4);
+        let options = ONE_FILE.map(str::to_owned).into_iter().chain((!may_grow).then_some(most));
+        *self.options.lock().unwrap() = options.collect();
+        self.kill_and_restart();
     }
 
     pub fn kill(&self) {
