@@ -18,6 +18,7 @@ impl Access {
     pub const RESCAN: Access = Access::Change(Permission::Rescan);
     pub const SERVERS: Access = Access::Change(Permission::Servers);
     pub const CORRECTIONS: Access = Access::Change(Permission::Corrections);
+    pub const SCAN: Access = Access::Change(Permission::Scan);
 }
 
 /// What a token permits.
@@ -33,6 +34,8 @@ pub enum Permission {
     Servers,
     /// Corrections of players, tags, weeks and windows, and of the archive.
     Corrections,
+    /// Scanning for the daemon: `clqd scan --join`.
+    Scan,
 }
 
 impl Permission {

@@ -39,6 +39,7 @@ pub mod replay;
 mod rescan_progress;
 mod restore;
 pub mod run;
+mod scan;
 mod scan_once;
 pub mod server_list;
 pub mod stdio;
@@ -127,6 +128,11 @@ pub enum Command {
     Token(token::TokenCommand),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
+    #[command(hide = true)]
+    Scan(scan::ScanArgs),
+    /// List the scanners on other machines
+    #[command(hide = true)]
+    Scanners,
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
     /// Check, print, repair or import the log in the state directory
@@ -204,6 +210,9 @@ impl Cli {
             Command::Archive(command) => archive::run(command, &app),
             Command::Reload => admin::reload(&app),
             Command::Token(command) => token::run(command, &app),
+            Command::Scan(_) if app.json() => Err(no_json("scan")),
+            Command::Scan(args) => scan::run(args, &app),
+            Command::Scanners => scan::scanners(&app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => restore::run(&args, &app),
             Command::Query(args) => query::run(&args, &app),

@@ -24,7 +24,7 @@ pub enum TokenCommand {
         /// For the log, such as deploy
         #[arg(value_parser = parse_tag)]
         name: String,
-        /// read, rescan, servers or corrections; repeatable
+        /// read, rescan, servers, corrections or scan; repeatable
         #[arg(long, value_name = "WHAT", required = true, value_parser = Permission::parse)]
         may: Vec<Permission>,
     },

@@ -200,6 +200,10 @@ pub const KEYS: &[KeySpec] = &[
         .described("3", "A server with at least this many players is in class 1. The players now count, or the median of the last three counts. With 1, servers with one or two players are scanned as often as full ones: more packets are sent, and fewer rounds are missed."),
     key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload)
         .described("14", "Imported servers that have not answered for so long since they were added are removed, and are not imported again for 30 days. Servers that were added by hand stay. 0: never."),
+    key("scan", "region", ValueType::Text(region), Restart)
+        .described(r#""local""#, "Where this machine's scanner is. Scanners on other machines (`clqd scan --join`) are in a region, too: a server is scanned from the one that answers fastest ([operations.md](operations.md#scanners-in-other-places))."),
+    key("scan", "confirm_miss_by", whole(1, 3, "regions"), Reload)
+        .described("2", "So many regions must miss a server before it is a miss: a fault of one network is not the server's. Without scanners in other regions it has no effect."),
     key("scan", "budget", ValueType::Decimal { min: 0.0, max: 6.0 }, Reload)
         .described("1.15", "Mean number of scans of a server with players in an interval of class 1, which is two minutes; 0.75 to 6. Each scan is made when it tells most, such as shortly before the expected end of a round ([architecture.md](architecture.md#elastic-scans)). With more scans the rankings are closer to what happened; `clqd truth` shows how close. 0: a fixed grid."),
     key("scan", "elastic_players_min", whole(1, 255, "players"), Reload)
@@ -490,6 +494,14 @@ fn permission(text: &str) -> Result<(), String> {
 /// Empty, or scheme and host.
 fn public_url(text: &str) -> Result<(), String> {
     if text.is_empty() { Ok(()) } else { text.parse::<PublicUrl>().map(|_| ()).map_err(|error| error.to_string()) }
+}
+
+fn region(text: &str) -> Result<(), String> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match (1..=40).contains(&text.len()) && text.chars().all(is_valid) {
+        true => Ok(()),
+        false => Err("expected 1 to 40 letters, digits and the characters - _ .".to_owned()),
+    }
 }
 
 fn site_title(text: &str) -> Result<(), String> {

@@ -103,6 +103,8 @@ pub struct ScanConfig {
     pub class1_players_min: u32,
     /// 0: never.
     pub forget_silent_days: u32,
+    pub region: String,
+    pub confirm_miss_by: u32,
     pub budget: f64,
     pub elastic_players_min: u32,
     pub interval_class1_s: u64,

@@ -147,6 +147,7 @@ impl Shared {
         ] {
             counters.insert(format!("capture.{name}"), count.load(Ordering::Relaxed));
         }
+        counters.extend(self.scanners.counters().map(|(name, count)| (format!("scanners.{name}"), count)));
         counters.insert("control.idle_connections_closed".to_owned(), self.admin_connections.idle_closed.get());
         counters.insert("control.connections_refused".to_owned(), self.admin_connections.refused.get());
         counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());

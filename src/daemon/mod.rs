@@ -23,6 +23,7 @@ mod log_thread;
 mod name_search;
 mod requests;
 mod rescan_results;
+pub mod scanners;
 mod section_tasks;
 mod systemd;
 mod views;
@@ -47,7 +48,7 @@ use crate::api::{ApiError, ErrorCode, Read, checked};
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, StartTimeWrong};
+use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, Scanning, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::views::Views;
@@ -115,6 +116,7 @@ struct Shared {
     /// Held while the size of a window is measured.
     measuring: Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
+    scanners: Arc<scanners::Scanners>,
     webhooks: Mutex<webhooks::Webhooks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
@@ -237,11 +239,12 @@ impl Daemon {
             true => None,
             false => Some(open_control_socket(&config.control_socket)?),
         };
+        let scanners = Arc::new(scanners::Scanners::new(&config.scan.region, config.scan.confirm_miss_by));
         let thread = EngineThread::new(
             state,
             Recorders { log: log_thread, log_rewriter, captures },
             clock.clone(),
-            probes,
+            Scanning { probes, scanners: scanners.clone() },
             &config,
             heartbeat.clone(),
             rescans_dropped.clone(),
@@ -283,6 +286,7 @@ impl Daemon {
             verifying: tokio::sync::Mutex::default(),
             measuring: Mutex::default(),
             imports: Mutex::new(imports),
+            scanners,
             webhooks: Mutex::new(webhooks::Webhooks::new(shared.clone())),
             reload_scan,
             config: Mutex::new(config.clone()),
@@ -293,6 +297,7 @@ impl Daemon {
         if web.is_some() {
             tracing::info!(address = web_address.map(tracing::field::display), "the web interface is ready");
         }
+        tokio::spawn(shared.scanners.clone().watch(shared.engine.clone()));
         tokio::spawn(reload_scanner(scanner.reloader(), reload_scan_rx));
         Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat })
     }

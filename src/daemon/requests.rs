@@ -12,7 +12,9 @@ use tokio::time::timeout;
 use super::Shared;
 use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
-use crate::api::requests::{self, ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan};
+use crate::api::requests::{
+    self, ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList,
+};
 use crate::api::{Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
 use crate::model::ServerKey;
@@ -213,6 +215,23 @@ async fn export<R: Line>(
         at += done;
     }
     Ok(Vec::new())
+}
+
+impl Run for ScannersExchange {
+    async fn run(self, shared: &Shared, lines: &Lines<LineOf<ScannersExchange>>) -> Result<Vec<String>, ApiError> {
+        let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
+        lines.send(shared.scanners.exchange(&shared.engine, &settings, self).await?).await?;
+        Ok(Vec::new())
+    }
+}
+
+impl Run for ScannersList {
+    async fn run(self, shared: &Shared, lines: &Lines<LineOf<ScannersList>>) -> Result<Vec<String>, ApiError> {
+        for row in shared.scanners.rows() {
+            lines.send(row).await?;
+        }
+        Ok(Vec::new())
+    }
 }
 
 impl Run for Rescan {

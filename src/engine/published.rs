@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::model::name::{ColourCodes, strip_colours};
 use crate::model::shown_text::shown;
 use crate::model::{MapKey, ServerKey};
-use crate::proto::Details;
 
 /// How often settings are read again, ms.
 const SETTINGS_AGE_MAX_MS: i64 = 3_600_000;
@@ -177,27 +176,9 @@ fn next_map(maps: &[(MapKey, i64)]) -> Option<MapKey> {
     followers.all(|map| map == next).then_some(next)
 }
 
-/// The settings of a reply. Some protocols have no list of all, but say the most important ones.
-pub(super) fn settings(details: &Details) -> impl Iterator<Item = (&str, &str)> {
-    let yes_or_no = |is: bool| if is { "yes" } else { "no" };
-    let rules = details.rules.iter().map(|(name, value)| (&**name, &**value));
-    let summary = [
-        ("game type", details.game_type.as_deref()),
-        ("version", details.version.as_deref()),
-        ("password", details.password.map(yes_or_no)),
-        ("secure", details.secure.map(yes_or_no)),
-    ];
-    let has_rules = !details.rules.is_empty();
-    let summary = summary.into_iter().filter(move |_| !has_rules);
-    rules
-        .chain(summary.filter_map(|(name, value)| Some((name, value?))))
-        .chain(details.tags.iter().filter(move |_| !has_rules).map(|tag| (&**tag, "yes")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::name::Name;
 
     const SERVER: ServerKey = ServerKey(7);
 
@@ -252,19 +233,5 @@ mod tests {
         let servers = published.read();
         assert!(servers.bytes <= BYTES_MAX && servers.by_key.len() > 1_000, "{} servers", servers.by_key.len());
         assert!(servers.by_key.contains_key(&ServerKey(9_999)) && !servers.by_key.contains_key(&ServerKey(0)));
-    }
-
-    #[test]
-    fn replies_without_a_list_have_their_summary() {
-        let details = Details {
-            version: Some("1.2".into()),
-            password: Some(false),
-            tags: vec!["alltalk".into()],
-            ..Details::default()
-        };
-        let summary: Vec<_> = settings(&details).collect();
-        assert_eq!(summary, [("version", "1.2"), ("password", "no"), ("alltalk", "yes")]);
-        let details = Details { rules: vec![(Name::from("a"), Name::from("b"))], ..details };
-        assert_eq!(settings(&details).collect::<Vec<_>>(), [("a", "b")]);
     }
 }

@@ -9,7 +9,7 @@ use super::name::Name;
 use crate::limits::{CONNECTED_MS_MAX, SLOTS_MAX};
 
 /// A server's state at one time, as received, before screening.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// When the reply that completed the player list arrived, Unix ms.
     pub t_ms: i64,
@@ -57,7 +57,8 @@ impl Snapshot {
 }
 
 /// Whether the player list is complete. Only full snapshots are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Completeness {
     Full,
     /// The protocol showed that entries are missing.

@@ -76,6 +76,23 @@ impl Details {
         }
     }
 
+    /// The settings of a reply. Some protocols have no list of all, but say the most important ones.
+    pub fn published(&self) -> impl Iterator<Item = (&str, &str)> {
+        let yes_or_no = |is: bool| if is { "yes" } else { "no" };
+        let rules = self.rules.iter().map(|(name, value)| (&**name, &**value));
+        let summary = [
+            ("game type", self.game_type.as_deref()),
+            ("version", self.version.as_deref()),
+            ("password", self.password.map(yes_or_no)),
+            ("secure", self.secure.map(yes_or_no)),
+        ];
+        let has_rules = !self.rules.is_empty();
+        let summary = summary.into_iter().filter(move |_| !has_rules);
+        rules
+            .chain(summary.filter_map(|(name, value)| Some((name, value?))))
+            .chain(self.tags.iter().filter(move |_| !has_rules).map(|tag| (&**tag, "yes")))
+    }
+
     /// Adds the teams of the players. If no player has one, the game has none.
     pub(super) fn with_player_teams(mut self, teams: Vec<String>) -> Details {
         if teams.iter().any(|team| !team.is_empty()) {
@@ -109,5 +126,19 @@ mod tests {
         assert_eq!(Details::from_pairs(bytes, DetailLevel::Summary), summary);
         let details = Details::from_pairs([(&b"password"[..], &b"maybe"[..])].into_iter(), DetailLevel::Rules);
         assert_eq!((details.password, details.version), (None, None));
+    }
+
+    #[test]
+    fn replies_without_a_list_have_their_summary() {
+        let details = Details {
+            version: Some("1.2".into()),
+            password: Some(false),
+            tags: vec!["alltalk".into()],
+            ..Details::default()
+        };
+        let summary: Vec<_> = details.published().collect();
+        assert_eq!(summary, [("version", "1.2"), ("password", "no"), ("alltalk", "yes")]);
+        let details = Details { rules: vec![(Name::from("a"), Name::from("b"))], ..details };
+        assert_eq!(details.published().collect::<Vec<_>>(), [("a", "b")]);
     }
 }

@@ -25,6 +25,7 @@ mod published_boards;
 mod recompute;
 mod restore;
 mod scan_log;
+mod scanners;
 mod start;
 mod state_dir;
 mod systemd;

@@ -6,6 +6,7 @@ mod corrections;
 mod daemon;
 mod maps;
 mod players;
+mod scanners;
 mod servers;
 mod sessions;
 mod site;
@@ -20,6 +21,9 @@ pub use self::corrections::{ClockAccept, ClockReset, TagDrop, WeekReopen};
 pub use self::daemon::{Backup, BackupRow, Export, Reload, RestoredRow};
 pub use self::maps::{Map, Maps};
 pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
+pub use self::scanners::{
+    SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerRow, ScannerSettings, ScannersExchange, ScannersList, Scans,
+};
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,
     ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersCountries, ServersList, ServersNext, ServersPage,
@@ -38,7 +42,7 @@ macro_rules! requests {
                 PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
-            run ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan;
+            run ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList;
         }
     };
 }

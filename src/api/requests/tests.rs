@@ -35,6 +35,15 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&Series { game: Some("baseq3".into()), tag: None }),
         round_trip(&ServersShow { url: url("quake3://a:1") }),
         round_trip(&Rescan { servers: RescanSelector::AllUnknown }),
+        round_trip(&ScannersList {}),
+        round_trip(&ScannersExchange {
+            name: "a".into(),
+            region: "eu".into(),
+            session: 7,
+            space: 5,
+            outcomes: Vec::new(),
+            settings_known: None,
+        }),
         round_trip(&Top { server: url("source://b:2"), ranking: Ranking::Clq1, week: None, count: 10 }),
         round_trip(&Board {
             board: BoardSelector {

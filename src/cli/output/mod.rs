@@ -15,7 +15,7 @@ pub mod table;
 use std::io::{self, Write};
 
 use crate::api::requests::{
-    BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ServerChange, VerifyLine,
+    BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ScannerRow, ServerChange, VerifyLine,
 };
 use crate::api::{Line, NoLine, Status, json};
 use crate::cli::output::format::{
@@ -183,6 +183,30 @@ impl Print for PlayerNameView {
         let (name, game) = (sanitize(&self.name), sanitize(&self.game));
         let seen = self.last_seen_ms.map_or_else(String::new, |ms| format!(", last seen {} UTC", format_time(ms)));
         writeln!(printer.out, "#{}  {name}  ({game}){seen}", self.player_key)
+    }
+}
+
+impl Print for ScannerRow {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let number = Align::Right;
+        let columns = [
+            ("scanner", Align::Left),
+            ("region", Align::Left),
+            ("heard", number),
+            ("in hand", number),
+            ("answered", number),
+            ("missed", number),
+        ];
+        let cells = vec![
+            self.name,
+            self.region,
+            format!("{:.1} s ago", self.heard_ago_ms as f64 / 1_000.0),
+            group_digits(self.in_hand),
+            group_digits(self.answered),
+            group_digits(self.missed),
+        ];
+        let table = printer.list.get_or_insert_with(|| Table::new(&columns));
+        table.row(&mut printer.out, cells)
     }
 }
 

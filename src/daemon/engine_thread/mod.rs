@@ -39,6 +39,7 @@ use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::log_rewriting::LogRewriter;
 use crate::daemon::log_thread::LogThread;
 use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
+use crate::daemon::scanners::Scanners;
 use crate::daemon::views::{EngineThreadStatus, Publisher, Views};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
 use crate::engine::{Engine, Event};
@@ -78,6 +79,14 @@ pub(super) struct Recorders {
     pub(super) captures: Option<CaptureFiles>,
 }
 
+/// Who scans.
+pub(super) struct Scanning {
+    /// The own scanner.
+    pub(super) probes: RequestSender,
+    /// Those on other machines.
+    pub(super) scanners: Arc<Scanners>,
+}
+
 pub struct EngineThread {
     state: State,
     log: LogThread,
@@ -94,6 +103,7 @@ pub struct EngineThread {
     clock: Arc<Clock>,
     /// `None`: scanning has stopped.
     probes: Option<RequestSender>,
+    scanners: Arc<Scanners>,
     probed_ms: i64,
     commit_interval_ms: i64,
     disk: DiskSpace,
@@ -143,7 +153,7 @@ impl EngineThread {
         mut state: State,
         recorders: Recorders,
         clock: Arc<Clock>,
-        probes: RequestSender,
+        scanning: Scanning,
         config: &Config,
         heartbeat: Arc<Heartbeat>,
         dropped: DropCounter,
@@ -176,7 +186,8 @@ impl EngineThread {
             log_rewriter,
             captures,
             clock,
-            probes: Some(probes),
+            probes: Some(scanning.probes),
+            scanners: scanning.scanners,
             probed_ms: 0,
             commit_interval_ms: config.store.commit_interval_ms as i64,
             disk,
@@ -383,15 +394,23 @@ impl EngineThread {
     fn send_probes(&mut self, now_ms: i64) {
         let Some(probes) = &self.probes else { return };
         // A step back of the clock does not stop the probes.
-        if (0..PROBE_INTERVAL_MS).contains(&(now_ms - self.probed_ms)) {
+        if (0..PROBE_INTERVAL_MS).contains(&(now_ms - self.probed_ms)) && !self.scanners.has_own() {
             return;
         }
         self.probed_ms = now_ms;
         probes.send_available(|| {
-            let probe = self.state.engine.poll_probe(now_ms)?;
-            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
-            let wants_settings = probe.wants_settings;
-            Some(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode, wants_settings })
+            if let Some(given_back) = self.scanners.take_own() {
+                return Some(given_back);
+            }
+            loop {
+                let probe = self.state.engine.poll_probe(now_ms)?;
+                let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
+                let wants_settings = probe.wants_settings;
+                let request = ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode, wants_settings };
+                if let Some(own) = self.scanners.assign(request) {
+                    return Some(own);
+                }
+            }
         });
     }
 

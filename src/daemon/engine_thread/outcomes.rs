@@ -11,7 +11,31 @@ use crate::scan::{MissReason, ScanOutcome};
 use crate::store::StoreError;
 
 impl EngineThread {
+    /// Applies an outcome of the own scanner, unless another region is asked first.
     pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
+        match self.scanners.judge_own(scan) {
+            Some(scan) => self.apply_judged(scan, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies outcomes of a scanner on another machine, each with how long ago it was, ms. Their times are set here.
+    pub(in crate::daemon) fn apply_remote_outcomes(&mut self, outcomes: Vec<(i64, ScanOutcome)>) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        for (age_ms, mut scan) in outcomes {
+            let t_ms = now_ms.saturating_sub(age_ms);
+            match &mut scan.result {
+                Ok(snapshot) => snapshot.t_ms = t_ms,
+                Err(miss) => miss.t_ms = t_ms,
+            }
+            scan.sent_ms = scan.sent_ms.map(|sent_age_ms| now_ms.saturating_sub(sent_age_ms));
+            self.apply_judged(scan, now_ms)?;
+        }
+        self.changed_ms.get_or_insert(now_ms);
+        Ok(())
+    }
+
+    fn apply_judged(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
         self.record_capture(&scan, now_ms);
         let url = self.state.engine.url_of(scan.server);
         let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));

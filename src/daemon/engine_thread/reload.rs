@@ -24,6 +24,7 @@ impl EngineThread {
         self.commit_interval_ms = config.store.commit_interval_ms as i64;
         self.allow_private = config.scan.allow_private;
         self.forget_silent_days = config.scan.forget_silent_days;
+        self.scanners.set_confirm_miss_by(config.scan.confirm_miss_by);
         self.captures.iter_mut().for_each(|captures| captures.set_keep_days(config.capture.keep_days));
         self.remove_names_from_log();
         Ok(notes)

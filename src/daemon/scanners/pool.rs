@@ -1,0 +1,363 @@
+//! Which scanner scans which server: the pure part. It has no clock: times are ms of any monotonic clock.
+//!
+//! A *region* is a place that scanners are in; the daemon's own scanner is in one, too. While no other scanner has
+//! joined, nothing is noted here, and every scan is the own scanner's.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use crate::model::ServerKey;
+use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
+
+/// A scanner that says nothing for so long is lost, ms: its scans are given to others.
+pub(super) const LOST_AFTER_MS: i64 = 3_000;
+
+/// A scan that a scanner has for so long is given to another one, ms. A scan in exception mode takes half of it.
+pub(super) const HELD_MS_MAX: i64 = 60_000;
+
+/// Of so many scans of a server, one is made from another region, to learn how fast that one is now.
+const SCANS_PER_TRIAL: u64 = 32;
+
+/// How much a new answer counts in the mean of a region's answer times.
+const NEW_SHARE: f32 = 0.25;
+
+/// Answer times of servers that are known, at most: 24 bytes each.
+const SERVERS_MAX: usize = 2_000_000;
+
+/// The number of a region, in the order in which they were first seen. 0 is the own one.
+type Region = u8;
+
+/// Regions, at most: [`Region`] counts them.
+pub(super) const REGIONS_MAX: usize = 200;
+
+/// Scanners, at most.
+pub(super) const SCANNERS_MAX: usize = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    regions: Vec<String>,
+    /// How many regions must miss a server before it is a miss.
+    confirm_miss_by: usize,
+    /// By name.
+    scanners: BTreeMap<String, Joined>,
+    /// Scans in progress, since a scanner has joined.
+    held: FxHashMap<u64, Held>,
+    /// Mean answer times by region, ms.
+    answer_ms: FxHashMap<ServerKey, SmallVec<[(Region, f32); 2]>>,
+    /// For the own scanner.
+    own: VecDeque<ScanRequest>,
+    /// Scans that were given to another scanner, because the first one was lost or took too long.
+    given_again: u64,
+    /// Misses that another region did not confirm.
+    misses_refuted: u64,
+}
+
+/// A scanner on another machine.
+#[derive(Debug)]
+struct Joined {
+    region: Region,
+    /// Chosen by the scanner at its start.
+    session: u64,
+    /// Of the scanner that had this name until then.
+    before: Option<u64>,
+    heard_ms: i64,
+    queue: VecDeque<ScanRequest>,
+    /// How many more scans it can take.
+    space: usize,
+    counts: ScannerCounts,
+}
+
+/// What a scanner has done since it joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ScannerCounts {
+    pub in_hand: u64,
+    pub answered: u64,
+    pub missed: u64,
+}
+
+/// A scan in progress.
+#[derive(Clone, Debug)]
+struct Held {
+    request: ScanRequest,
+    /// The scanner that has it; `None`: the own one.
+    by: Option<String>,
+    /// When another one gets it.
+    until_ms: i64,
+    /// Regions that have missed the server.
+    missed: SmallVec<[Region; 4]>,
+}
+
+/// A scanner as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ScannerShown {
+    pub name: String,
+    pub region: String,
+    pub heard_ms: i64,
+    pub counts: ScannerCounts,
+}
+
+impl Pool {
+    pub fn new(own_region: &str, confirm_miss_by: usize) -> Pool {
+        Pool {
+            regions: vec![own_region.to_owned()],
+            confirm_miss_by,
+            scanners: BTreeMap::new(),
+            held: FxHashMap::default(),
+            answer_ms: FxHashMap::default(),
+            own: VecDeque::new(),
+            given_again: 0,
+            misses_refuted: 0,
+        }
+    }
+
+    pub fn set_confirm_miss_by(&mut self, regions: usize) {
+        self.confirm_miss_by = regions;
+    }
+
+    /// Whether every scan is the own scanner's.
+    pub fn is_alone(&self) -> bool {
+        self.scanners.is_empty() && self.held.is_empty() && self.own.is_empty()
+    }
+
+    /// Gives a scan to a scanner of the region that answers fastest. Returns it if that is the own one.
+    pub fn assign(&mut self, now_ms: i64, request: ScanRequest) -> Option<ScanRequest> {
+        if self.scanners.is_empty() {
+            return Some(request);
+        }
+        let region = self.best_region(&request, &[]);
+        self.give(now_ms, request, region, SmallVec::new())
+    }
+
+    /// The next scan for the own scanner that another one has given back.
+    pub fn take_own(&mut self) -> Option<ScanRequest> {
+        self.own.pop_front()
+    }
+
+    pub fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// A scanner reports that it is there and how many scans it can take. Error: it cannot join.
+    pub fn hear(&mut self, now_ms: i64, name: &str, region: &str, session: u64, space: usize) -> Result<(), String> {
+        let region = self.region(region)?;
+        let mut before = None;
+        if let Some(known) = self.scanners.get(name).filter(|known| known.session != session) {
+            // It was started again, unless the one before goes on.
+            if known.before == Some(session) {
+                return Err(format!("another scanner with the name {name} has joined: choose another name"));
+            }
+            before = Some(known.session);
+            self.remove(now_ms, name);
+        }
+        if self.scanners.len() >= SCANNERS_MAX && !self.scanners.contains_key(name) {
+            return Err(format!("{SCANNERS_MAX} scanners have joined; no more can"));
+        }
+        let joined = self.scanners.entry(name.to_owned()).or_insert_with(|| Joined {
+            region,
+            session,
+            before,
+            heard_ms: now_ms,
+            queue: VecDeque::new(),
+            space: 0,
+            counts: ScannerCounts::default(),
+        });
+        (joined.heard_ms, joined.region, joined.space) = (now_ms, region, space);
+        Ok(())
+    }
+
+    /// The scans that a scanner gets now.
+    pub fn take(&mut self, name: &str) -> Vec<ScanRequest> {
+        let Some(joined) = self.scanners.get_mut(name) else { return Vec::new() };
+        let count = joined.queue.len().min(joined.space);
+        joined.space -= count;
+        joined.queue.drain(..count).collect()
+    }
+
+    /// The outcome of a scan; `by`: the scanner, `None`: the own one. Returns what is to be applied: nothing if the scan
+    /// was not that scanner's, or ended before, or if another region is asked first.
+    pub fn judge(&mut self, now_ms: i64, by: Option<&str>, outcome: ScanOutcome) -> Option<ScanOutcome> {
+        let is_its = |held: &Held| held.by.as_deref() == by && held.request.server == outcome.server;
+        if !self.held.get(&outcome.id).is_some_and(is_its) {
+            // The own scanner had it before another one joined.
+            return (by.is_none() && !self.held.contains_key(&outcome.id)).then_some(outcome);
+        }
+        let held = self.held.remove(&outcome.id).expect("just found");
+        let region = self.region_of(by);
+        if let Some(joined) = by.and_then(|name| self.scanners.get_mut(name)) {
+            joined.counts.in_hand = joined.counts.in_hand.saturating_sub(1);
+            match outcome.result {
+                Ok(_) => joined.counts.answered += 1,
+                Err(_) => joined.counts.missed += 1,
+            }
+        }
+        let miss = match &outcome.result {
+            Ok(_) => {
+                self.misses_refuted += u64::from(!held.missed.is_empty());
+                if let Some(rtt_ms) = outcome.rtt_ms {
+                    self.note_answer(outcome.server, region, rtt_ms as f32);
+                }
+                return Some(outcome);
+            }
+            Err(miss) => miss.reason,
+        };
+        let mut missed = held.missed;
+        missed.push(region);
+        // A fault of the scanner's machine says nothing about the server.
+        let wanted = if miss.is_local_fault() { missed.len() + 1 } else { self.confirm_miss_by };
+        let others = self.live_regions().any(|region| !missed.contains(&region));
+        if held.request.mode == ScanMode::Exception || missed.len() >= wanted.min(3) || !others {
+            return Some(outcome);
+        }
+        let region = self.best_region(&held.request, &missed);
+        if let Some(own) = self.give(now_ms, held.request, region, missed) {
+            self.own.push_back(own);
+        }
+        None
+    }
+
+    /// Gives the scans of lost scanners, and those that take too long, to others. Returns the names of the lost ones.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<String> {
+        let is_lost =
+            |(name, joined): (&String, &Joined)| (now_ms - joined.heard_ms > LOST_AFTER_MS).then(|| name.clone());
+        let lost: Vec<String> = self.scanners.iter().filter_map(is_lost).collect();
+        for name in &lost {
+            self.remove(now_ms, name);
+        }
+        let late: Vec<u64> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.by.is_some() && held.until_ms < now_ms)
+            .map(|(id, _)| *id)
+            .collect();
+        self.give_again(now_ms, late);
+        if self.scanners.is_empty() && self.held.values().all(|held| held.by.is_none()) {
+            // The outcomes of the own scanner need no note.
+            self.held.clear();
+        }
+        lost
+    }
+
+    pub fn shown(&self) -> Vec<ScannerShown> {
+        let shown = |(name, joined): (&String, &Joined)| ScannerShown {
+            name: name.clone(),
+            region: self.regions[usize::from(joined.region)].clone(),
+            heard_ms: joined.heard_ms,
+            counts: joined.counts,
+        };
+        self.scanners.iter().map(shown).collect()
+    }
+
+    /// Scans that were given again, and misses that another region did not confirm, since the start.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.given_again, self.misses_refuted)
+    }
+
+    fn remove(&mut self, now_ms: i64, name: &str) {
+        self.scanners.remove(name);
+        let its: BTreeSet<u64> =
+            self.held.iter().filter(|(_, held)| held.by.as_deref() == Some(name)).map(|(id, _)| *id).collect();
+        self.give_again(now_ms, its);
+    }
+
+    /// In the order in which the scans were due.
+    fn give_again(&mut self, now_ms: i64, ids: impl IntoIterator<Item = u64>) {
+        for id in ids {
+            let Some(held) = self.held.remove(&id) else { continue };
+            let before = held.by.as_ref().and_then(|name| self.scanners.get_mut(name));
+            if let Some(joined) = before {
+                joined.counts.in_hand = joined.counts.in_hand.saturating_sub(1);
+                joined.queue.retain(|request| request.id != id);
+            }
+            self.given_again += 1;
+            let region = self.best_region(&held.request, &held.missed);
+            if let Some(own) = self.give(now_ms, held.request, region, held.missed) {
+                self.own.push_back(own);
+            }
+        }
+    }
+
+    /// Gives a scan to the scanner of a region that has most space. Returns it if that is the own one.
+    fn give(
+        &mut self,
+        now_ms: i64,
+        request: ScanRequest,
+        region: Region,
+        missed: SmallVec<[Region; 4]>,
+    ) -> Option<ScanRequest> {
+        let space = |joined: &Joined| joined.space.saturating_sub(joined.queue.len());
+        let of_region = self.scanners.iter_mut().filter(|(_, joined)| joined.region == region);
+        let chosen = of_region.max_by_key(|(_, joined)| space(joined)).filter(|(_, joined)| space(joined) > 0);
+        let held = |by| Held { request: request.clone(), by, until_ms: now_ms + HELD_MS_MAX, missed };
+        match chosen {
+            Some((name, joined)) => {
+                joined.queue.push_back(request.clone());
+                joined.counts.in_hand += 1;
+                let held = held(Some(name.clone()));
+                self.held.insert(request.id, held);
+                None
+            }
+            _ => {
+                let held = held(None);
+                self.held.insert(request.id, held);
+                Some(request)
+            }
+        }
+    }
+
+    /// The region whose answers are fastest; from time to time another one. `without`: regions that are not asked.
+    fn best_region(&self, request: &ScanRequest, without: &[Region]) -> Region {
+        let live: SmallVec<[Region; 8]> = self.live_regions().filter(|region| !without.contains(region)).collect();
+        let known = self.answer_ms.get(&request.server).map_or(&[][..], SmallVec::as_slice);
+        let time = |region: &Region| known.iter().find(|(of, _)| of == region).map(|(_, ms)| *ms);
+        let Some(&first) = live.first() else { return 0 };
+        if let Some(&unknown) = live.iter().find(|region| time(region).is_none()) {
+            // Each server is scanned from each region once. A server that has not answered anywhere goes round.
+            return if known.is_empty() { live[(request.id % live.len() as u64) as usize] } else { unknown };
+        }
+        if request.id % SCANS_PER_TRIAL == 0 {
+            return live[(request.id / SCANS_PER_TRIAL % live.len() as u64) as usize];
+        }
+        live.iter()
+            .copied()
+            .min_by(|a, b| time(a).unwrap_or(f32::MAX).total_cmp(&time(b).unwrap_or(f32::MAX)))
+            .unwrap_or(first)
+    }
+
+    /// The own region, and those with a scanner.
+    fn live_regions(&self) -> impl Iterator<Item = Region> {
+        let joined: BTreeSet<Region> = self.scanners.values().map(|joined| joined.region).chain([0]).collect();
+        joined.into_iter()
+    }
+
+    fn region(&mut self, name: &str) -> Result<Region, String> {
+        let at = match self.regions.iter().position(|known| known == name) {
+            Some(at) => at,
+            None if self.regions.len() < REGIONS_MAX => {
+                self.regions.push(name.to_owned());
+                self.regions.len() - 1
+            }
+            None => return Err(format!("{REGIONS_MAX} regions are known; no more can be")),
+        };
+        Ok(at as Region)
+    }
+
+    fn region_of(&self, by: Option<&str>) -> Region {
+        by.and_then(|name| self.scanners.get(name)).map_or(0, |joined| joined.region)
+    }
+
+    fn note_answer(&mut self, server: ServerKey, region: Region, ms: f32) {
+        if self.answer_ms.len() >= SERVERS_MAX && !self.answer_ms.contains_key(&server) {
+            return;
+        }
+        let times = self.answer_ms.entry(server).or_insert_with(|| smallvec![]);
+        match times.iter_mut().find(|(of, _)| *of == region) {
+            Some((_, mean)) => *mean += (ms - *mean) * NEW_SHARE,
+            None => times.push((region, ms)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

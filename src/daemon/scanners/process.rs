@@ -1,0 +1,265 @@
+//! The process of `clqd scan --join`: scans for a daemon on another machine. It has no state: what it holds are scans in
+//! progress, and outcomes that the daemon does not have yet.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use ureq::http::StatusCode;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use super::wire;
+use crate::api::json;
+use crate::api::requests::{SCANS_MAX, ScannersExchange, Scans};
+use crate::scan::{Outcomes, RequestSender, ScanOutcome, ScanSettings, Scanner};
+use crate::shutdown;
+
+/// The request of the daemon.
+const PATH: &str = "/api/v1/scanners/exchange";
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pauses after a request that failed: doubled each time.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
+
+/// After a refusal: a token that is not valid is not tried often.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// Outcomes that wait for a daemon that is away, at most: some minutes of 2,000 servers. Beyond it, the oldest are dropped.
+const OUTCOMES_MAX: usize = 20_000;
+
+/// An answer is at most so long, bytes.
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+/// How long outcomes are gathered before they are handed in.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// How a scanner reaches its daemon, and who it is.
+#[derive(Clone, Debug)]
+pub struct ScannerOptions {
+    /// The start of the daemon's address: `https://stats.example.org`.
+    pub join: String,
+    pub token: String,
+    pub name: String,
+    pub region: String,
+    /// A certificate of the authority that the daemon's certificate is from; `None`: those of the system's list.
+    pub ca: Option<PathBuf>,
+    pub scan: ScanSettings,
+}
+
+/// Scans until SIGTERM or SIGINT.
+pub fn run(options: ScannerOptions) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let stop = shutdown::on_signal()?;
+        let process = Process::start(options)?;
+        tokio::select! {
+            ended = process.work() => ended,
+            () = stop.cancelled() => Ok(()),
+        }
+    })
+}
+
+struct Process {
+    options: ScannerOptions,
+    link: Arc<Link>,
+    scanner: Scanner,
+    requests: RequestSender,
+    outcomes: Outcomes,
+    /// Chosen at random, so that the daemon sees a start.
+    session: u64,
+    /// Times of outcomes count from here: nobody can set this clock.
+    start: Instant,
+    /// What the daemon does not have yet.
+    waiting: VecDeque<ScanOutcome>,
+    dropped: u64,
+    in_hand: usize,
+    settings_known: Option<u64>,
+}
+
+/// The connection to the daemon.
+struct Link {
+    agent: ureq::Agent,
+    url: String,
+    token: String,
+}
+
+/// Why an exchange failed.
+#[derive(Debug, thiserror::Error)]
+enum ExchangeError {
+    #[error("cannot reach the daemon: {0}")]
+    Away(String),
+    #[error("the daemon has refused: {0}")]
+    Refused(String),
+    /// It will not be different later.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Process {
+    fn start(options: ScannerOptions) -> anyhow::Result<Process> {
+        let link = Arc::new(Link::new(&options)?);
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system has no random numbers: {error}"))?;
+        let start = Instant::now();
+        let now = Arc::new(move || start.elapsed().as_millis() as i64);
+        let (scanner, requests, outcomes) =
+            Scanner::start(options.scan.clone(), now).context("cannot start the scanner: section [scan]")?;
+        Ok(Process {
+            options,
+            link,
+            scanner,
+            requests,
+            outcomes,
+            session: u64::from_le_bytes(bytes),
+            start,
+            waiting: VecDeque::new(),
+            dropped: 0,
+            in_hand: 0,
+            settings_known: None,
+        })
+    }
+
+    async fn work(mut self) -> anyhow::Result<()> {
+        let mut pause = PAUSES[0];
+        let mut is_reported = None;
+        tracing::info!(daemon = self.link.url, name = self.options.name, region = self.options.region, "scanning");
+        loop {
+            self.gather().await?;
+            let count = self.waiting.len().min(SCANS_MAX);
+            match self.exchange(count).await {
+                Ok(scans) => {
+                    if is_reported != Some(true) {
+                        tracing::info!("the daemon answers");
+                    }
+                    is_reported = Some(true);
+                    self.waiting.drain(..count);
+                    pause = PAUSES[0];
+                    self.take(scans).await?;
+                }
+                Err(error @ ExchangeError::Invalid(_)) => return Err(error.into()),
+                Err(error) => {
+                    if matches!(error, ExchangeError::Refused(_)) {
+                        pause = REFUSED_PAUSE;
+                    }
+                    if is_reported != Some(false) {
+                        tracing::warn!("{error}; trying again");
+                    }
+                    is_reported = Some(false);
+                    sleep(pause).await;
+                    pause = (2 * pause).min(PAUSES[1].max(pause));
+                }
+            }
+        }
+    }
+
+    /// Waits a moment for outcomes.
+    async fn gather(&mut self) -> anyhow::Result<()> {
+        let until = tokio::time::Instant::now() + GATHER;
+        while self.waiting.len() < SCANS_MAX {
+            match tokio::time::timeout_at(until, self.outcomes.recv()).await {
+                Ok(Some(batch)) => {
+                    self.in_hand = self.in_hand.saturating_sub(batch.len());
+                    self.waiting.extend(batch);
+                }
+                Ok(None) => bail!("the scanner has ended"),
+                Err(_) => break,
+            }
+        }
+        if let Some(surplus @ 1..) = self.waiting.len().checked_sub(OUTCOMES_MAX) {
+            self.waiting.drain(..surplus);
+            self.dropped += surplus as u64;
+            tracing::warn!(dropped = self.dropped, "outcomes were dropped, because the daemon has been away for long");
+        }
+        Ok(())
+    }
+
+    async fn exchange(&self, count: usize) -> Result<Scans, ExchangeError> {
+        let now_ms = self.start.elapsed().as_millis() as i64;
+        let outcomes = self.waiting.iter().take(count).map(|outcome| wire::scanned(outcome.clone(), now_ms)).collect();
+        let space = self.options.scan.scans_in_flight_max as usize;
+        let request = ScannersExchange {
+            name: self.options.name.clone(),
+            region: self.options.region.clone(),
+            session: self.session,
+            // More outcomes wait already: they are handed in first.
+            space: if self.waiting.len() > count {
+                0
+            } else {
+                space.saturating_sub(self.in_hand).min(SCANS_MAX) as u32
+            },
+            outcomes,
+            settings_known: self.settings_known,
+        };
+        let (link, body) = (self.link.clone(), json::to_vec(&request));
+        let (done, result) = oneshot::channel();
+        tokio::task::spawn_blocking(move || _ = done.send(link.post(&body)));
+        result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())))
+    }
+
+    async fn take(&mut self, Scans { scans, settings }: Scans) -> anyhow::Result<()> {
+        if let Some(settings) = settings {
+            let scan = wire::with_settings(&self.options.scan, &settings).map_err(anyhow::Error::msg)?;
+            self.scanner.reloader().reload(scan).await.context("the daemon's settings cannot be used")?;
+            self.settings_known = Some(settings.hash);
+        }
+        for task in scans {
+            ensure!(self.requests.send(wire::request(task)).await, "the scanner has ended");
+            self.in_hand += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    fn new(options: &ScannerOptions) -> anyhow::Result<Link> {
+        let join = options.join.trim_end_matches('/');
+        ensure!(
+            join.starts_with("https://") || join.starts_with("http://"),
+            "--join {join:?}: expected the start of a URL, such as https://stats.example.org"
+        );
+        let mut tls = TlsConfig::builder();
+        if let Some(path) = &options.ca {
+            let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let certificate = Certificate::from_pem(&bytes)
+                .with_context(|| format!("{} is no certificate in PEM", path.display()))?;
+            tls = tls.root_certs(RootCerts::Specific(Arc::new(vec![certificate])));
+        }
+        let agent = ureq::Agent::config_builder()
+            .user_agent(concat!("clqd/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(TIMEOUT))
+            // A redirect could send the token elsewhere.
+            .max_redirects(0)
+            .http_status_as_error(false)
+            .tls_config(tls.build())
+            .build()
+            .new_agent();
+        Ok(Link { agent, url: format!("{join}{PATH}"), token: options.token.clone() })
+    }
+
+    fn post(&self, body: &[u8]) -> Result<Scans, ExchangeError> {
+        let away = |error: ureq::Error| ExchangeError::Away(error.to_string());
+        let request = self.agent.post(&self.url).header("Content-Type", "application/json");
+        let request = request.header("Authorization", format!("Bearer {}", self.token));
+        let mut response = request.send(body).map_err(away)?;
+        let status = response.status();
+        let text = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(away)?;
+        if status != StatusCode::OK {
+            let problem: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            let detail = problem["detail"].as_str().unwrap_or("no reason was given");
+            return Err(match status {
+                StatusCode::BAD_REQUEST => ExchangeError::Invalid(detail.to_owned()),
+                _ => ExchangeError::Refused(format!("{status}: {detail}")),
+            });
+        }
+        let line = text.lines().next().unwrap_or_default();
+        serde_json::from_str(line)
+            .map_err(|error| ExchangeError::Refused(format!("an answer that is not valid: {error}")))
+    }
+}

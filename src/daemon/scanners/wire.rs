@@ -1,0 +1,223 @@
+//! Scans and outcomes as they are sent between a daemon and its scanners, and back.
+
+use siphasher::sip::SipHasher13;
+use strum::VariantArray;
+
+use crate::api::json;
+use crate::api::requests::{ScanAttempt, ScanTask, ScannedServer, ScannerSettings};
+use crate::model::ServerKey;
+use crate::proto::{Authentication, Details, protocol_of};
+use crate::scan::{Attempt, Miss, MissReason, ScanMode, ScanOutcome, ScanRequest, ScanSettings, parse_network};
+
+pub(super) fn task(request: ScanRequest) -> ScanTask {
+    ScanTask {
+        id: request.id,
+        server: request.server.0,
+        url: request.url,
+        exception_mode: request.mode == ScanMode::Exception,
+        wants_settings: request.wants_settings,
+    }
+}
+
+pub(super) fn request(task: ScanTask) -> ScanRequest {
+    ScanRequest {
+        id: task.id,
+        server: ServerKey(task.server),
+        url: task.url,
+        mode: if task.exception_mode { ScanMode::Exception } else { ScanMode::Normal },
+        wants_settings: task.wants_settings,
+    }
+}
+
+/// `now_ms` by the clock of the times in the outcome.
+pub(super) fn scanned(outcome: ScanOutcome, now_ms: i64) -> ScannedServer {
+    let age_ms = |t_ms: i64| (now_ms - t_ms).max(0) as u64;
+    let (snapshot, missed, t_ms) = match outcome.result {
+        Ok(snapshot) => {
+            let t_ms = snapshot.t_ms;
+            (Some(snapshot), None, t_ms)
+        }
+        Err(miss) => (None, Some(miss.reason.name().to_owned()), miss.t_ms),
+    };
+    let attempt = |attempt: Attempt| ScanAttempt {
+        scheme: attempt.scheme.to_owned(),
+        port: attempt.port,
+        missed: attempt.result.err().map(|reason| reason.name().to_owned()),
+    };
+    let settings = outcome.details.iter().flat_map(|details| details.published());
+    ScannedServer {
+        id: outcome.id,
+        server: outcome.server.0,
+        age_ms: age_ms(t_ms),
+        sent_age_ms: outcome.sent_ms.map(age_ms),
+        rtt_ms: outcome.rtt_ms,
+        authentication: outcome.authentication,
+        attempts: outcome.attempts.into_iter().map(attempt).collect(),
+        snapshot,
+        missed,
+        settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    }
+}
+
+/// The outcome, and how long ago it was, ms; its times are ages until the daemon sets them. Error: what is wrong.
+pub(super) fn outcome(scanned: ScannedServer) -> Result<(i64, ScanOutcome), String> {
+    let reason = |name: &str| {
+        let known = MissReason::VARIANTS.iter().find(|reason| reason.name() == name);
+        known.copied().ok_or_else(|| format!("scan {}: {name:?} is no reason of a miss", scanned.id))
+    };
+    let attempts = scanned.attempts.iter().map(|attempt| {
+        let protocol = protocol_of(&attempt.scheme);
+        let scheme = protocol.ok_or_else(|| format!("scan {}: no protocol {:?}", scanned.id, attempt.scheme))?.scheme;
+        let result = attempt.missed.as_deref().map_or(Ok(Ok(())), |name| reason(name).map(Err))?;
+        Ok::<_, String>(Attempt { scheme, port: attempt.port, result })
+    });
+    let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
+    let result = match (scanned.snapshot, scanned.missed.as_deref()) {
+        (Some(mut snapshot), None) => {
+            snapshot.drop_impossible_values();
+            Ok(snapshot)
+        }
+        (None, Some(name)) => Err(Miss { t_ms: 0, reason: reason(name)? }),
+        _ => return Err(format!("scan {}: expected a snapshot or the reason of a miss", scanned.id)),
+    };
+    let rules = scanned.settings.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
+    let details = (!scanned.settings.is_empty()).then(|| Box::new(Details { rules, ..Details::default() }));
+    let age_ms = i64::try_from(scanned.age_ms).unwrap_or(i64::MAX);
+    let outcome = ScanOutcome {
+        id: scanned.id,
+        server: ServerKey(scanned.server),
+        sent_ms: scanned.sent_age_ms.and_then(|age_ms| i64::try_from(age_ms).ok()),
+        result,
+        rtt_ms: scanned.rtt_ms,
+        authentication: scanned.authentication,
+        details,
+        capture: None,
+        attempts,
+    };
+    Ok((age_ms, outcome))
+}
+
+/// What holds for all scanners.
+pub(super) fn settings(scan: &ScanSettings) -> ScannerSettings {
+    let mut settings = ScannerSettings {
+        timeout_ms: scan.timeout_ms,
+        retries: scan.retries,
+        allow_private: scan.allow_private,
+        authentication_min: scan.authentication_min.to_string(),
+        opt_out: scan.opt_out.iter().map(ToString::to_string).collect(),
+        hash: 0,
+    };
+    settings.hash = SipHasher13::new().hash(&json::to_vec(&settings));
+    settings
+}
+
+/// The settings of a scanner with those of its daemon.
+pub(super) fn with_settings(own: &ScanSettings, settings: &ScannerSettings) -> Result<ScanSettings, String> {
+    let known = Authentication::VARIANTS.iter().find(|grade| grade.to_string() == settings.authentication_min);
+    let mut opt_out = own.opt_out.clone();
+    for network in &settings.opt_out {
+        opt_out.push(parse_network(network).map_err(|error| format!("{network:?}: {error}"))?);
+    }
+    Ok(ScanSettings {
+        timeout_ms: settings.timeout_ms,
+        retries: settings.retries,
+        allow_private: settings.allow_private,
+        authentication_min: *known.ok_or("the daemon has an authentication_min that this version does not know")?,
+        opt_out,
+        ..own.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Completeness, Player, Snapshot};
+
+    #[test]
+    fn outcomes_come_back_as_they_were() {
+        let player = Player {
+            name: "^1x".into(),
+            points: Some(-3),
+            ping: None,
+            connected_ms: Some(5),
+            bot: true,
+            spectator: false,
+        };
+        let snapshot = Snapshot {
+            t_ms: 900,
+            game: "g".into(),
+            map: "m".into(),
+            hostname: "\u{1F600}".into(),
+            slots: 8,
+            players: vec![player],
+            completeness: Completeness::Partial,
+            count: Some(1),
+            bots: None,
+        };
+        let failed = Attempt { scheme: "quake3", port: 27_960, result: Err(MissReason::Timeout) };
+        let sent = ScanOutcome {
+            id: 7,
+            server: ServerKey(9),
+            sent_ms: Some(850),
+            result: Ok(snapshot),
+            rtt_ms: Some(50),
+            authentication: Some(Authentication::Nonce),
+            details: None,
+            capture: None,
+            attempts: vec![failed, Attempt { result: Ok(()), ..failed }],
+        };
+        let wire = json::to_vec(&scanned(sent.clone(), 1_000));
+        let (age_ms, mut got) = outcome(serde_json::from_slice(&wire).expect("JSON")).expect("valid");
+        assert_eq!((age_ms, got.sent_ms), (100, Some(150)));
+        got.sent_ms = sent.sent_ms;
+        assert_eq!(got, sent);
+        let miss = ScanOutcome { result: Err(Miss { t_ms: 990, reason: MissReason::Refused }), ..sent };
+        let (age_ms, got) = outcome(scanned(miss, 1_000)).expect("valid");
+        assert_eq!((age_ms, got.result), (10, Err(Miss { t_ms: 0, reason: MissReason::Refused })));
+        let task = task(request(ScanTask {
+            id: 1,
+            server: 2,
+            url: crate::model::ServerUrl::parse("quake3://a:1").expect("a URL"),
+            exception_mode: true,
+            wants_settings: true,
+        }));
+        assert!(task.exception_mode && task.wants_settings && task.id == 1);
+    }
+
+    #[test]
+    fn what_is_invalid_is_refused_by_name() {
+        let valid = || ScannedServer {
+            id: 7,
+            server: 1,
+            age_ms: 1,
+            sent_age_ms: None,
+            rtt_ms: None,
+            authentication: None,
+            attempts: Vec::new(),
+            snapshot: None,
+            missed: Some("timeout".to_owned()),
+            settings: Vec::new(),
+        };
+        assert!(outcome(valid()).is_ok());
+        let unknown = ScannedServer { missed: Some("moon".to_owned()), ..valid() };
+        assert_eq!(outcome(unknown).expect_err("unknown"), "scan 7: \"moon\" is no reason of a miss");
+        let attempt = ScanAttempt { scheme: "x".to_owned(), port: 1, missed: None };
+        assert!(outcome(ScannedServer { attempts: vec![attempt], ..valid() }).is_err());
+        assert!(outcome(ScannedServer { missed: None, ..valid() }).is_err());
+    }
+
+    #[test]
+    fn settings_of_the_daemon_hold_beside_those_of_the_scanner() {
+        let network = |text: &str| parse_network(text).expect("a network");
+        let daemon =
+            ScanSettings { timeout_ms: 900, opt_out: vec![network("192.0.2.0/24")], ..ScanSettings::default() };
+        let own = ScanSettings {
+            packets_per_second_max: 7.0,
+            opt_out: vec![network("198.51.100.1")],
+            ..ScanSettings::default()
+        };
+        let both = with_settings(&own, &settings(&daemon)).expect("valid");
+        assert_eq!((both.timeout_ms, both.packets_per_second_max, both.opt_out.len()), (900, 7.0, 2));
+        assert_ne!(settings(&daemon).hash, settings(&own).hash);
+    }
+}
