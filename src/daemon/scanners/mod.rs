@@ -1,6 +1,11 @@
 //! Scanners on other machines: they take scans over HTTP and hand in the outcomes (`clqd scan --join`). The engine
 //! thread asks the [`pool`] for each scan which scanner gets it, and for each outcome whether it is to be applied.
 
+#![cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "who was heard when, and waits; never the time of an outcome")
+)]
+
 mod pool;
 pub mod process;
 mod wire;

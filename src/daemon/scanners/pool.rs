@@ -14,8 +14,10 @@ use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 /// A scanner that says nothing for so long is lost, ms: its scans are given to others.
 pub(super) const LOST_AFTER_MS: i64 = 3_000;
 
-/// A scan that a scanner has for so long is given to another one, ms. A scan in exception mode takes half of it.
+/// A scan that a scanner has for so long is given to another one, ms; in exception mode it may take
+/// [`EXCEPTION_FACTOR`] times as long.
 pub(super) const HELD_MS_MAX: i64 = 60_000;
+const EXCEPTION_FACTOR: i64 = 10;
 
 /// Of so many scans of a server, one is made from another region, to learn how fast that one is now.
 const SCANS_PER_TRIAL: u64 = 32;
@@ -289,7 +291,8 @@ impl Pool {
         let space = |joined: &Joined| joined.space.saturating_sub(joined.queue.len());
         let of_region = self.scanners.iter_mut().filter(|(_, joined)| joined.region == region);
         let chosen = of_region.max_by_key(|(_, joined)| space(joined)).filter(|(_, joined)| space(joined) > 0);
-        let held = |by| Held { request: request.clone(), by, until_ms: now_ms + HELD_MS_MAX, missed };
+        let factor = if request.mode == ScanMode::Exception { EXCEPTION_FACTOR } else { 1 };
+        let held = |by| Held { request: request.clone(), by, until_ms: now_ms + factor * HELD_MS_MAX, missed };
         match chosen {
             Some((name, joined)) => {
                 joined.queue.push_back(request.clone());
@@ -316,7 +319,7 @@ impl Pool {
             // Each server is scanned from each region once. A server that has not answered anywhere goes round.
             return if known.is_empty() { live[(request.id % live.len() as u64) as usize] } else { unknown };
         }
-        if request.id % SCANS_PER_TRIAL == 0 {
+        if request.id.is_multiple_of(SCANS_PER_TRIAL) {
             return live[(request.id / SCANS_PER_TRIAL % live.len() as u64) as usize];
         }
         live.iter()

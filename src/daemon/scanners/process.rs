@@ -1,6 +1,8 @@
 //! The process of `clqd scan --join`: scans for a daemon on another machine. It has no state: what it holds are scans in
 //! progress, and outcomes that the daemon does not have yet.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "ages of outcomes; the daemon has the clock"))]
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use super::wire;
 use crate::api::json;
 use crate::api::requests::{SCANS_MAX, ScannersExchange, Scans};
+use crate::limits::REQUEST_BODY_BYTES_MAX;
 use crate::scan::{Outcomes, RequestSender, ScanOutcome, ScanSettings, Scanner};
 use crate::shutdown;
 
@@ -131,9 +134,8 @@ impl Process {
         tracing::info!(daemon = self.link.url, name = self.options.name, region = self.options.region, "scanning");
         loop {
             self.gather().await?;
-            let count = self.waiting.len().min(SCANS_MAX);
-            match self.exchange(count).await {
-                Ok(scans) => {
+            match self.exchange().await {
+                Ok((count, scans)) => {
                     if is_reported != Some(true) {
                         tracing::info!("the daemon answers");
                     }
@@ -179,27 +181,39 @@ impl Process {
         Ok(())
     }
 
-    async fn exchange(&self, count: usize) -> Result<Scans, ExchangeError> {
-        let now_ms = self.start.elapsed().as_millis() as i64;
-        let outcomes = self.waiting.iter().take(count).map(|outcome| wire::scanned(outcome.clone(), now_ms)).collect();
-        let space = self.options.scan.scans_in_flight_max as usize;
-        let request = ScannersExchange {
-            name: self.options.name.clone(),
-            region: self.options.region.clone(),
-            session: self.session,
-            // More outcomes wait already: they are handed in first.
-            space: if self.waiting.len() > count {
-                0
-            } else {
-                space.saturating_sub(self.in_hand).min(SCANS_MAX) as u32
-            },
-            outcomes,
-            settings_known: self.settings_known,
-        };
-        let (link, body) = (self.link.clone(), json::to_vec(&request));
+    /// Hands in the first outcomes that wait. Returns how many, and the daemon's answer.
+    async fn exchange(&self) -> Result<(usize, Scans), ExchangeError> {
+        let (count, body) = self.body();
+        let link = self.link.clone();
         let (done, result) = oneshot::channel();
         tokio::task::spawn_blocking(move || _ = done.send(link.post(&body)));
-        result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())))
+        let answer = result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())));
+        Ok((count, answer?))
+    }
+
+    /// The next request, and the outcomes in it: as many as the daemon takes at once.
+    fn body(&self) -> (usize, Vec<u8>) {
+        let now_ms = self.start.elapsed().as_millis() as i64;
+        let mut count = self.waiting.len().min(SCANS_MAX);
+        loop {
+            let outcomes = self.waiting.iter().take(count).map(|outcome| wire::scanned(outcome.clone(), now_ms));
+            // If more outcomes wait, they are handed in first.
+            let is_behind = self.waiting.len() > count;
+            let space = (self.options.scan.scans_in_flight_max as usize).saturating_sub(self.in_hand).min(SCANS_MAX);
+            let request = ScannersExchange {
+                name: self.options.name.clone(),
+                region: self.options.region.clone(),
+                session: self.session,
+                space: if is_behind { 0 } else { space as u32 },
+                outcomes: outcomes.collect(),
+                settings_known: self.settings_known,
+            };
+            let body = json::to_vec(&request);
+            if body.len() <= REQUEST_BODY_BYTES_MAX || count <= 1 {
+                return (count, body);
+            }
+            count /= 2;
+        }
     }
 
     async fn take(&mut self, Scans { scans, settings }: Scans) -> anyhow::Result<()> {
