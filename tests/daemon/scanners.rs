@@ -1,6 +1,7 @@
 //! Scanners on other machines: they scan, are killed, are cut off and come back, and no server is missed.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -49,10 +50,13 @@ impl Scanning {
     }
 
     fn command(&self, name: &str, region: &str) -> Command {
+        self.command_to(&format!("http://{}", self.address), name, region)
+    }
+
+    fn command_to(&self, join: &str, name: &str, region: &str) -> Command {
         let token = self.sandbox.path("token");
-        let join = format!("http://{}", self.address);
         let mut command =
-            self.sandbox.command(["scan", "--join", &join, "--region", region, "--name", name, "--token-file"]);
+            self.sandbox.command(["scan", "--join", join, "--region", region, "--name", name, "--token-file"]);
         command.arg(token);
         command
     }
@@ -154,6 +158,54 @@ fn a_server_is_missed_when_both_regions_miss_it() {
     });
     let others = scanning.sandbox.list(&[]);
     assert!(others.iter().all(|server| server["url"] == closed.as_str() || server["missed"] == 0), "{others:?}");
+    scanning.daemon.stop();
+}
+
+/// Makes an authority, and a certificate of `localhost` that it signs, with its key.
+fn certificates(dir: &Path, name: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let path = |end: &str| dir.join(format!("{name}{end}"));
+    let openssl = |script: &str| {
+        let made = Command::new("sh").args(["-ec", script]).current_dir(dir).env("N", name).output().expect("openssl");
+        assert!(made.status.success(), "{made:?}");
+    };
+    openssl(
+        "K='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
+         openssl req -x509 $K -days 2 -subj /CN=authority -keyout $N-ca.key -out $N-ca.pem
+         openssl req $K -subj /CN=localhost -keyout $N.key -out $N.csr
+         printf 'subjectAltName=DNS:localhost' > $N.ext
+         openssl x509 -req -in $N.csr -CA $N-ca.pem -CAkey $N-ca.key -CAcreateserial -days 2 -extfile $N.ext -out $N.pem",
+    );
+    (path("-ca.pem"), path(".pem"), path(".key"))
+}
+
+#[test]
+fn scanners_speak_tls() {
+    let scanning = Scanning::start("");
+    let fleet = fleet(3, 74, 60.0, FaultShares::NONE);
+    let dir = scanning.sandbox.path("");
+    let (ca, cert, key) = certificates(&dir, "right");
+    let (other, ..) = certificates(&dir, "wrong");
+    let config = fs::read_to_string(scanning.sandbox.config()).expect("a config");
+    let tls = format!("listen = \"127.0.0.1:0\"\ntls_cert = {cert:?}\ntls_key = {key:?}\n");
+    fs::write(scanning.sandbox.config(), config.replace("listen = \"127.0.0.1:0\"\n", &tls)).expect("written");
+    scanning.daemon.stop();
+    let daemon = scanning.sandbox.start();
+    let address = scanning.sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let scanning = Scanning { daemon, address, sandbox: scanning.sandbox };
+    scanning.sandbox.add_servers(&fleet);
+    let port = scanning.address.rsplit(':').next().expect("a port");
+    let scanner = |name: &str, ca: &Path| {
+        let log = fs::File::create(scanning.sandbox.path(&format!("{name}.log"))).expect("a log");
+        let mut command = scanning.command_to(&format!("https://localhost:{port}"), name, "eu");
+        command.arg("--ca").arg(ca);
+        Scanner(command.stdout(Stdio::null()).stderr(log).spawn().expect("a process"))
+    };
+    let _right = scanner("right", &ca);
+    wait_until("it has scanned", || scanning.answered("right") > 5);
+    let _wrong = scanner("wrong", &other);
+    let log = || fs::read_to_string(scanning.sandbox.path("wrong.log")).expect("a log");
+    wait_until("another certificate is not accepted", || log().contains("cannot reach the daemon"));
+    assert_eq!(scanning.answered("wrong"), 0);
     scanning.daemon.stop();
 }
 
