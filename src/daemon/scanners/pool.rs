@@ -363,4 +363,6 @@ impl Pool {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,129 @@
+//! Many scanners in virtual time: they come, go, stop, answer twice, late or never. From one seed a run is always the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tests::{outcome, request};
+use super::*;
+use crate::scan::MissReason;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn is(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A scanner as it is; the pool only sees what it says.
+struct Simulated {
+    name: &'static str,
+    region: &'static str,
+    session: u64,
+    /// It says nothing until then, ms.
+    stopped_until_ms: i64,
+    scans: Vec<ScanRequest>,
+}
+
+const NAMES: [(&str, &str); 4] = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "own")];
+
+/// A day in seconds: every scan is applied exactly once, however scanners fail.
+fn run(seed: u64) {
+    let mut random = Random(seed);
+    let confirm = 1 + random.below(3) as usize;
+    let mut pool = Pool::new("own", confirm);
+    let mut scanners: Vec<Simulated> = Vec::new();
+    let mut own: Vec<ScanRequest> = Vec::new();
+    let (mut next_id, mut session) = (1, 0);
+    let mut open: BTreeSet<u64> = BTreeSet::new();
+    let mut applied: BTreeMap<u64, bool> = BTreeMap::new();
+    let mut sent: Vec<(&'static str, ScanOutcome)> = Vec::new();
+    // Servers that one region does not reach.
+    let blocked = random.below(3) as usize;
+    let result = |region: &str, id: u64, random: &mut Random| match region {
+        _ if random.is(3) => Err(MissReason::SendFailed),
+        region if region == ["own", "eu", "us"][blocked] && id % 3 == 0 => Err(MissReason::Timeout),
+        _ if id % 7 == 0 => Err(MissReason::Timeout),
+        _ => Ok(10 + random.below(90) as u32),
+    };
+    let end_ms = 60_000;
+    for now_ms in (0..end_ms + 200_000).step_by(100) {
+        let is_ending = now_ms >= end_ms;
+        if !is_ending {
+            for _ in 0..random.below(4) {
+                open.insert(next_id);
+                own.extend(pool.assign(now_ms, request(next_id)));
+                next_id += 1;
+            }
+            if random.is(3) {
+                let (name, region) = NAMES[random.below(4) as usize];
+                // One that runs is started again.
+                scanners.retain(|scanner| scanner.name != name);
+                session += 1;
+                scanners.push(Simulated { name, region, session, stopped_until_ms: 0, scans: Vec::new() });
+            }
+            if random.is(2) && !scanners.is_empty() {
+                let at = random.below(scanners.len() as u64) as usize;
+                match random.is(50) {
+                    true => _ = scanners.remove(at),
+                    false => scanners[at].stopped_until_ms = now_ms + random.below(20_000) as i64,
+                }
+            }
+        }
+        own.extend(std::iter::from_fn(|| pool.take_own()));
+        let mut judged: Vec<(Option<&'static str>, ScanOutcome)> = Vec::new();
+        while !own.is_empty() && random.is(70) {
+            let scan = own.swap_remove(random.below(own.len() as u64) as usize);
+            judged.push((None, outcome(scan.id, result("own", scan.id, &mut random))));
+        }
+        for scanner in scanners.iter_mut().filter(|scanner| scanner.stopped_until_ms <= now_ms) {
+            pool.hear(now_ms, scanner.name, scanner.region, scanner.session, random.below(8) as usize)
+                .expect("it may join");
+            // The answer is lost on the way, and so are its scans.
+            let scans = pool.take(scanner.name);
+            if !random.is(2) {
+                scanner.scans.extend(scans);
+            }
+            while !scanner.scans.is_empty() && random.is(60) {
+                let scan = scanner.scans.swap_remove(random.below(scanner.scans.len() as u64) as usize);
+                let outcome = outcome(scan.id, result(scanner.region, scan.id, &mut random));
+                if random.is(10) {
+                    sent.push((scanner.name, outcome.clone()));
+                }
+                judged.push((Some(scanner.name), outcome));
+            }
+        }
+        // Repeated, and out of order.
+        if !sent.is_empty() && random.is(30) {
+            let (name, outcome) = sent.swap_remove(random.below(sent.len() as u64) as usize);
+            judged.push((Some(name), outcome));
+        }
+        for (by, outcome) in judged {
+            let id = outcome.id;
+            if let Some(outcome) = pool.judge(now_ms, by, outcome) {
+                assert!(open.remove(&id), "seed {seed}: {id} was applied twice");
+                applied.insert(id, outcome.result.is_ok());
+            }
+        }
+        if now_ms % 500 == 0 {
+            pool.tick(now_ms);
+        }
+        if is_ending && open.is_empty() {
+            break;
+        }
+    }
+    assert!(open.is_empty(), "seed {seed}: {} of {} scans were lost: {open:?}", open.len(), next_id - 1);
+    // With one region only, what it does not reach is a miss.
+    let wrong = applied.iter().filter(|(id, is_ok)| **is_ok && *id % 7 == 0).count();
+    assert_eq!(wrong, 0, "seed {seed}");
+}
+
+#[test]
+fn every_scan_is_applied_once_however_scanners_fail() {
+    let seeds = std::env::var("CLQD_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(200);
+    (0..seeds).for_each(run);
+}
