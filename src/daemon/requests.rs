@@ -220,7 +220,7 @@ async fn export<R: Line>(
 impl Run for ScannersExchange {
     async fn run(self, shared: &Shared, lines: &Lines<LineOf<ScannersExchange>>) -> Result<Vec<String>, ApiError> {
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
-        lines.send(shared.scanners.exchange(&shared.engine, &settings, self).await?).await?;
+        lines.send(shared.scanners.exchange(&shared.engine, &settings, shared.clock.now_ms(), self).await?).await?;
         Ok(Vec::new())
     }
 }

@@ -296,7 +296,9 @@ impl Engine {
 
     /// Keeps the settings that a server has published. They are only shown.
     pub fn set_published(&mut self, server: ServerKey, t_ms: i64, details: &Details) {
-        self.global.published.set_settings(server, t_ms, details.published());
+        if self.server_state(server).is_some_and(|server_state| !server_state.record.removed) {
+            self.global.published.set_settings(server, t_ms, details.published());
+        }
     }
 
     /// When `poll_probe` returns the next scan, Unix ms.

@@ -130,8 +130,8 @@ impl Published {
 
     fn change(&self, server: ServerKey, change: impl FnOnce(&mut Server)) {
         let mut servers = self.write();
+        let before = servers.by_key.get(&server).map_or(0, Server::bytes);
         let published = servers.by_key.entry(server).or_default();
-        let before = published.bytes();
         change(published);
         let after = published.bytes();
         servers.bytes = (servers.bytes + after).saturating_sub(before);
@@ -168,12 +168,12 @@ fn screened(text: &str) -> String {
     shown(&strip_colours(text, ColourCodes::Quake3)).trim().to_owned()
 }
 
-/// The map that followed the last one each time that it was played before.
+/// The map that followed the last one each time that it was played before, twice at least.
 fn next_map(maps: &[(MapKey, i64)]) -> Option<MapKey> {
     let &(last, _) = maps.last()?;
     let mut followers = maps.windows(2).filter(|pair| pair[0].0 == last).map(|pair| pair[1].0);
-    let next = followers.next()?;
-    followers.all(|map| map == next).then_some(next)
+    let (next, again) = (followers.next()?, followers.next()?);
+    (next == again && followers.all(|map| map == next)).then_some(next)
 }
 
 #[cfg(test)]
@@ -214,9 +214,12 @@ mod tests {
         published.note_map(SERVER, 10, Some(MapKey(1)), MapKey(2));
         assert_eq!((published.shown(SERVER).maps, next(&published)), (vec![(MapKey(1), 10), (MapKey(2), 10)], None));
         published.note_map(SERVER, 20, Some(MapKey(2)), MapKey(1));
+        assert_eq!(next(&published), None, "once is no rule");
+        published.note_map(SERVER, 30, Some(MapKey(1)), MapKey(2));
+        published.note_map(SERVER, 40, Some(MapKey(2)), MapKey(1));
         assert_eq!(next(&published), Some(2));
-        published.note_map(SERVER, 30, Some(MapKey(1)), MapKey(3));
-        published.note_map(SERVER, 40, Some(MapKey(3)), MapKey(1));
+        published.note_map(SERVER, 50, Some(MapKey(1)), MapKey(3));
+        published.note_map(SERVER, 60, Some(MapKey(3)), MapKey(1));
         assert_eq!(next(&published), None, "2 or 3");
         (0..100).for_each(|n| published.note_map(SERVER, 50 + n, None, MapKey(n as u32 % 3)));
         assert_eq!((published.shown(SERVER).maps.len(), next(&published)), (MAPS_MAX, Some(1)));

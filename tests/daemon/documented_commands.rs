@@ -12,6 +12,7 @@ use crate::sandbox::{Sandbox, fleet, wait_until};
 /// Commands that this test does not run, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("clqd migrate", "it needs a database: tests/archive"),
+    ("clqd scan --join", "it runs until it is stopped: tests/daemon/scanners.rs"),
     ("--master", "it needs the internet; tests/fleet imports from a simulated master"),
     ("clqd clock reset", "it is refused while the time is right: tests/daemon/clock.rs"),
 ];

@@ -147,15 +147,18 @@ fn a_server_is_missed_when_both_regions_miss_it() {
     let scanning = Scanning::start("");
     let fleet = fleet(SERVERS, 73, 60.0, FaultShares::NONE);
     scanning.sandbox.add_servers(&fleet);
-    let closed = crate::sandbox::closed_port_url();
-    scanning.sandbox.ok(["servers", "add", &closed]);
     let _one = scanning.scanner("one", "eu");
     wait_until("it has scanned", || scanning.answered("one") > 50);
+    let missed = |scanners: Vec<Value>| scanners.iter().filter_map(|scanner| scanner["missed"].as_u64()).sum::<u64>();
+    let before = missed(scanning.scanners());
+    let closed = crate::sandbox::closed_port_url();
+    scanning.sandbox.ok(["servers", "add", &closed]);
     // Both regions miss the closed port.
     wait_until("the closed port is a miss", || {
         let list = scanning.sandbox.list(&[]);
         list.iter().any(|server| server["url"] == closed.as_str() && server["missed"].as_u64() > Some(0))
     });
+    assert!(missed(scanning.scanners()) > before, "the other region was asked, too");
     let others = scanning.sandbox.list(&[]);
     assert!(others.iter().all(|server| server["url"] == closed.as_str() || server["missed"] == 0), "{others:?}");
     scanning.daemon.stop();

@@ -33,6 +33,9 @@ pub struct ScannersExchange {
     pub session: u64,
     /// How many scans it can take now.
     pub space: u32,
+    /// The `batch` of the last answer with scans that it got; 0: none. The scans of an answer that was lost are sent again.
+    #[serde(default)]
+    pub batch_known: u64,
     /// What it has scanned, at most 200.
     pub outcomes: Vec<ScannedServer>,
     /// The `hash` of the settings that it has; without it, it gets them.
@@ -106,6 +109,8 @@ pub struct ScanAttempt {
 /// What a scanner scans next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Scans {
+    /// The number of the last answer with scans.
+    pub batch: u64,
     /// The scans, in the order in which they are due.
     pub scans: Vec<ScanTask>,
     /// What holds for all scanners; `null`: the scanner has it.

@@ -41,6 +41,7 @@ fn every_request_round_trips_and_is_listed() {
             region: "eu".into(),
             session: 7,
             space: 5,
+            batch_known: 3,
             outcomes: Vec::new(),
             settings_known: None,
         }),

@@ -19,16 +19,10 @@ impl EngineThread {
         }
     }
 
-    /// Applies outcomes of a scanner on another machine, each with how long ago it was, ms. Their times are set here.
-    pub(in crate::daemon) fn apply_remote_outcomes(&mut self, outcomes: Vec<(i64, ScanOutcome)>) -> anyhow::Result<()> {
+    /// Applies outcomes of a scanner on another machine.
+    pub(in crate::daemon) fn apply_remote_outcomes(&mut self, outcomes: Vec<ScanOutcome>) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
-        for (age_ms, mut scan) in outcomes {
-            let t_ms = now_ms.saturating_sub(age_ms);
-            match &mut scan.result {
-                Ok(snapshot) => snapshot.t_ms = t_ms,
-                Err(miss) => miss.t_ms = t_ms,
-            }
-            scan.sent_ms = scan.sent_ms.map(|sent_age_ms| now_ms.saturating_sub(sent_age_ms));
+        for scan in outcomes {
             self.apply_judged(scan, now_ms)?;
         }
         self.changed_ms.get_or_insert(now_ms);

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use self::pool::Pool;
+use self::pool::{Greeting, Pool};
 use super::engine_thread::EngineHandle;
-use crate::api::requests::{ScannerRow, ScannersExchange, Scans};
+use crate::api::requests::{ScannedServer, ScannerRow, ScannersExchange, Scans};
 use crate::api::{ApiError, ErrorCode};
 use crate::scan::{ScanOutcome, ScanRequest, ScanSettings};
 
@@ -91,38 +91,70 @@ impl Scanners {
         applied
     }
 
-    /// A scanner hands in outcomes and takes scans, for which it waits a moment.
+    /// A scanner hands in outcomes and takes scans, for which it waits a moment. `unix_now_ms`: the time at which the request
+    /// arrived.
     pub async fn exchange(
         &self,
         engine: &EngineHandle,
         settings: &ScanSettings,
+        unix_now_ms: i64,
         request: ScannersExchange,
     ) -> Result<Scans, ApiError> {
-        let ScannersExchange { name, region, session, space, outcomes, settings_known } = request;
-        let heard = self.pool().hear(self.now_ms(), &name, &region, session, space as usize);
-        heard.map_err(|why| ApiError::new(ErrorCode::Refused, why))?;
-        if self.is_alone.swap(false, Ordering::AcqRel) {
-            tracing::info!(name, region, "a scanner has joined");
-        }
-        let outcomes = outcomes.into_iter().map(wire::outcome).collect::<Result<Vec<_>, _>>();
-        let outcomes = outcomes.map_err(|why| ApiError::new(ErrorCode::BadRequest, why))?;
-        let applied: Vec<_> = outcomes
-            .into_iter()
-            .filter_map(|(age_ms, outcome)| Some((age_ms, self.judge(Some(&name), outcome)?)))
-            .collect();
-        if !applied.is_empty() || self.has_own() {
-            engine.call(move |thread| thread.apply_remote_outcomes(applied)).await?;
-        }
+        let ScannersExchange { name, region, session, space, batch_known, outcomes, settings_known } = request;
+        let exchange = {
+            let mut pool = self.pool();
+            let greeting = Greeting { name: &name, region: &region, session, space: space as usize, batch_known };
+            let begun = pool.begin(self.now_ms(), &greeting).map_err(|why| ApiError::new(ErrorCode::Refused, why))?;
+            if self.is_alone.swap(false, Ordering::AcqRel) {
+                tracing::info!(name, region, "a scanner has joined");
+            }
+            begun
+        };
+        let answer = self.hand_in(engine, unix_now_ms, &name, outcomes).await;
+        let taken = match answer {
+            Ok(()) if space > 0 => Ok(self.wait_for_scans(&name, session, exchange).await),
+            Ok(()) => Ok(self.pool().take(&name, session, exchange)),
+            Err(error) => Err(error),
+        };
+        self.pool().end(self.now_ms(), &name, session);
+        let (batch, scans) = taken?;
         let settings = wire::settings(settings);
         let settings = (settings_known != Some(settings.hash)).then_some(settings);
-        let deadline = self.now_ms() + WAIT_MAX.as_millis() as i64;
+        Ok(Scans { batch, scans: scans.into_iter().map(wire::task).collect(), settings })
+    }
+
+    async fn hand_in(
+        &self,
+        engine: &EngineHandle,
+        unix_now_ms: i64,
+        name: &str,
+        outcomes: Vec<ScannedServer>,
+    ) -> Result<(), ApiError> {
+        let judged = outcomes.into_iter().map(wire::outcome).filter_map(|(age_ms, outcome)| {
+            let mut outcome = self.judge(Some(name), outcome)?;
+            let t_ms = unix_now_ms - age_ms;
+            match &mut outcome.result {
+                Ok(snapshot) => snapshot.t_ms = t_ms,
+                Err(miss) => miss.t_ms = t_ms,
+            }
+            outcome.sent_ms = outcome.sent_ms.map(|sent_age_ms| unix_now_ms - sent_age_ms);
+            Some(outcome)
+        });
+        let judged: Vec<ScanOutcome> = judged.collect();
+        if !judged.is_empty() || self.has_own() {
+            engine.call(move |thread| thread.apply_remote_outcomes(judged)).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_scans(&self, name: &str, session: u64, exchange: u64) -> (u64, Vec<ScanRequest>) {
+        let deadline_ms = self.now_ms() + WAIT_MAX.as_millis() as i64;
         loop {
             let given = self.given.notified();
-            let scans = self.pool().take(&name);
-            let wait_ms = deadline - self.now_ms();
-            if !scans.is_empty() || wait_ms <= 0 || space == 0 {
-                let scans = scans.into_iter().map(wire::task).collect();
-                return Ok(Scans { scans, settings });
+            let (batch, scans) = self.pool().take(name, session, exchange);
+            let wait_ms = deadline_ms - self.now_ms();
+            if !scans.is_empty() || wait_ms <= 0 {
+                return (batch, scans);
             }
             _ = timeout(Duration::from_millis(wait_ms as u64), given).await;
         }
@@ -135,15 +167,17 @@ impl Scanners {
             if self.is_alone() {
                 continue;
             }
-            let (lost, is_alone) = {
+            let lost = {
                 let mut pool = self.pool();
-                (pool.tick(self.now_ms()), pool.is_alone())
+                let lost = pool.tick(self.now_ms());
+                // While the pool is locked, nobody joins.
+                self.is_alone.store(pool.is_alone(), Ordering::Release);
+                lost
             };
             for name in lost {
                 self.lost.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(name, "a scanner is lost: others get its scans");
             }
-            self.is_alone.store(is_alone, Ordering::Release);
             self.given.notify_waiters();
             // The engine thread sends what is for the own scanner.
             if self.has_own() && engine.call(|_| Ok(())).await.is_err() {

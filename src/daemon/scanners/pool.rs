@@ -22,6 +22,9 @@ const EXCEPTION_FACTOR: i64 = 10;
 /// Of so many scans of a server, one is made from another region, to learn how fast that one is now.
 const SCANS_PER_TRIAL: u64 = 32;
 
+/// A miss that another region did not confirm counts as an answer after this time, ms: the other regions are asked first.
+const REFUTED_MS: f32 = 10_000.0;
+
 /// How much a new answer counts in the mean of a region's answer times.
 const NEW_SHARE: f32 = 0.25;
 
@@ -65,6 +68,12 @@ struct Joined {
     /// Of the scanner that had this name until then.
     before: Option<u64>,
     heard_ms: i64,
+    /// Exchanges that have begun and not ended; it is there meanwhile. Only the newest takes scans.
+    open: u32,
+    exchange: u64,
+    /// The number of the last answer with scans, and these, until the scanner says that it has it.
+    batch: u64,
+    handed: Vec<ScanRequest>,
     queue: VecDeque<ScanRequest>,
     /// How many more scans it can take.
     space: usize,
@@ -87,8 +96,34 @@ struct Held {
     by: Option<String>,
     /// When another one gets it.
     until_ms: i64,
-    /// Regions that have missed the server.
+    asked: Asked,
+}
+
+/// What has become of a scan so far.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// Regions that have missed the server, and the last of these outcomes.
     missed: SmallVec<[Region; 4]>,
+    miss: Option<Box<ScanOutcome>>,
+    /// Regions whose scanner could not scan it.
+    failed: SmallVec<[Region; 4]>,
+}
+
+impl Asked {
+    fn contains(&self, region: Region) -> bool {
+        self.missed.contains(&region) || self.failed.contains(&region)
+    }
+}
+
+/// How a scanner begins an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Greeting<'a> {
+    pub name: &'a str,
+    pub region: &'a str,
+    pub session: u64,
+    pub space: usize,
+    /// The number of the last answer with scans that it got; 0: none.
+    pub batch_known: u64,
 }
 
 /// A scanner as it is shown.
@@ -128,8 +163,7 @@ impl Pool {
         if self.scanners.is_empty() {
             return Some(request);
         }
-        let region = self.best_region(&request, &[]);
-        self.give(now_ms, request, region, SmallVec::new())
+        self.give(now_ms, request, Asked::default())
     }
 
     /// The next scan for the own scanner that another one has given back.
@@ -141,8 +175,13 @@ impl Pool {
         !self.own.is_empty()
     }
 
-    /// A scanner reports that it is there and how many scans it can take. Error: it cannot join.
-    pub fn hear(&mut self, now_ms: i64, name: &str, region: &str, session: u64, space: usize) -> Result<(), String> {
+    /// A scanner begins an exchange: it says how many scans it can take, and which answer with scans it has got last.
+    /// Returns the number of the exchange. Error: it cannot join.
+    pub fn begin(&mut self, now_ms: i64, scanner: &Greeting<'_>) -> Result<u64, String> {
+        let &Greeting { name, region, session, space, batch_known } = scanner;
+        if self.scanners.len() >= SCANNERS_MAX && !self.scanners.contains_key(name) {
+            return Err(format!("{SCANNERS_MAX} scanners have joined; no more can"));
+        }
         let region = self.region(region)?;
         let mut before = None;
         if let Some(known) = self.scanners.get(name).filter(|known| known.session != session) {
@@ -153,28 +192,52 @@ impl Pool {
             before = Some(known.session);
             self.remove(now_ms, name);
         }
-        if self.scanners.len() >= SCANNERS_MAX && !self.scanners.contains_key(name) {
-            return Err(format!("{SCANNERS_MAX} scanners have joined; no more can"));
-        }
         let joined = self.scanners.entry(name.to_owned()).or_insert_with(|| Joined {
             region,
             session,
             before,
             heard_ms: now_ms,
+            open: 0,
+            exchange: 0,
+            batch: 0,
+            handed: Vec::new(),
             queue: VecDeque::new(),
             space: 0,
             counts: ScannerCounts::default(),
         });
         (joined.heard_ms, joined.region, joined.space) = (now_ms, region, space);
-        Ok(())
+        joined.open += 1;
+        joined.exchange += 1;
+        let handed = std::mem::take(&mut joined.handed);
+        if batch_known != joined.batch {
+            // The answer was lost on the way.
+            let held = &self.held;
+            let is_its = |scan: &ScanRequest| held.get(&scan.id).is_some_and(|held| held.by.as_deref() == Some(name));
+            handed.into_iter().rev().filter(is_its).for_each(|scan| joined.queue.push_front(scan));
+        }
+        Ok(joined.exchange)
     }
 
-    /// The scans that a scanner gets now.
-    pub fn take(&mut self, name: &str) -> Vec<ScanRequest> {
-        let Some(joined) = self.scanners.get_mut(name) else { return Vec::new() };
+    /// The exchange has ended; its scanner is there until now.
+    pub fn end(&mut self, now_ms: i64, name: &str, session: u64) {
+        if let Some(joined) = self.scanners.get_mut(name).filter(|joined| joined.session == session) {
+            joined.open = joined.open.saturating_sub(1);
+            joined.heard_ms = now_ms;
+        }
+    }
+
+    /// The scans that a scanner gets now, with the number of the answer; nothing if it has begun another exchange.
+    pub fn take(&mut self, name: &str, session: u64, exchange: u64) -> (u64, Vec<ScanRequest>) {
+        let is_newest = |joined: &&mut Joined| (joined.session, joined.exchange) == (session, exchange);
+        let Some(joined) = self.scanners.get_mut(name).filter(is_newest) else { return (0, Vec::new()) };
         let count = joined.queue.len().min(joined.space);
         joined.space -= count;
-        joined.queue.drain(..count).collect()
+        let scans: Vec<ScanRequest> = joined.queue.drain(..count).collect();
+        if !scans.is_empty() {
+            joined.batch += 1;
+            joined.handed.clone_from(&scans);
+        }
+        (joined.batch, scans)
     }
 
     /// The outcome of a scan; `by`: the scanner, `None`: the own one. Returns what is to be applied: nothing if the scan
@@ -194,26 +257,31 @@ impl Pool {
                 Err(_) => joined.counts.missed += 1,
             }
         }
-        let miss = match &outcome.result {
+        let mut asked = held.asked;
+        match &outcome.result {
             Ok(_) => {
-                self.misses_refuted += u64::from(!held.missed.is_empty());
+                self.misses_refuted += u64::from(!asked.missed.is_empty());
+                for &region in &asked.missed {
+                    self.note_answer(outcome.server, region, REFUTED_MS);
+                }
                 if let Some(rtt_ms) = outcome.rtt_ms {
                     self.note_answer(outcome.server, region, rtt_ms as f32);
                 }
                 return Some(outcome);
             }
-            Err(miss) => miss.reason,
-        };
-        let mut missed = held.missed;
-        missed.push(region);
-        // A fault of the scanner's machine says nothing about the server.
-        let wanted = if miss.is_local_fault() { missed.len() + 1 } else { self.confirm_miss_by };
-        let others = self.live_regions().any(|region| !missed.contains(&region));
-        if held.request.mode == ScanMode::Exception || missed.len() >= wanted.min(3) || !others {
-            return Some(outcome);
+            // A fault of the scanner's machine says nothing about the server.
+            Err(miss) if miss.reason.is_local_fault() => note(&mut asked.failed, region),
+            Err(_) => {
+                note(&mut asked.missed, region);
+                asked.miss = Some(Box::new(outcome.clone()));
+            }
         }
-        let region = self.best_region(&held.request, &missed);
-        if let Some(own) = self.give(now_ms, held.request, region, missed) {
+        let is_confirmed = asked.missed.len() >= self.confirm_miss_by;
+        let is_last = self.live_regions().all(|region| asked.contains(region));
+        if is_confirmed || is_last || held.request.mode == ScanMode::Exception {
+            return Some(asked.miss.map_or(outcome, |miss| *miss));
+        }
+        if let Some(own) = self.give(now_ms, held.request, asked) {
             self.own.push_back(own);
         }
         None
@@ -221,8 +289,9 @@ impl Pool {
 
     /// Gives the scans of lost scanners, and those that take too long, to others. Returns the names of the lost ones.
     pub fn tick(&mut self, now_ms: i64) -> Vec<String> {
-        let is_lost =
-            |(name, joined): (&String, &Joined)| (now_ms - joined.heard_ms > LOST_AFTER_MS).then(|| name.clone());
+        let is_lost = |(name, joined): (&String, &Joined)| {
+            (joined.open == 0 && now_ms - joined.heard_ms > LOST_AFTER_MS).then(|| name.clone())
+        };
         let lost: Vec<String> = self.scanners.iter().filter_map(is_lost).collect();
         for name in &lost {
             self.remove(now_ms, name);
@@ -273,59 +342,60 @@ impl Pool {
                 joined.queue.retain(|request| request.id != id);
             }
             self.given_again += 1;
-            let region = self.best_region(&held.request, &held.missed);
-            if let Some(own) = self.give(now_ms, held.request, region, held.missed) {
+            if let Some(own) = self.give(now_ms, held.request, held.asked) {
                 self.own.push_back(own);
             }
         }
     }
 
-    /// Gives a scan to the scanner of a region that has most space. Returns it if that is the own one.
-    fn give(
-        &mut self,
-        now_ms: i64,
-        request: ScanRequest,
-        region: Region,
-        missed: SmallVec<[Region; 4]>,
-    ) -> Option<ScanRequest> {
+    /// Gives a scan to the scanner with most space of the best region that has some. Returns it if that is the own one.
+    fn give(&mut self, now_ms: i64, request: ScanRequest, asked: Asked) -> Option<ScanRequest> {
+        let regions = self.regions_for(&request, &asked);
         let space = |joined: &Joined| joined.space.saturating_sub(joined.queue.len());
-        let of_region = self.scanners.iter_mut().filter(|(_, joined)| joined.region == region);
-        let chosen = of_region.max_by_key(|(_, joined)| space(joined)).filter(|(_, joined)| space(joined) > 0);
+        // The own scanner has a queue of its own, and others wait in theirs if nobody has space.
+        let best = regions.iter().find_map(|&region| {
+            let of_region = self.scanners.iter().filter(|(_, joined)| joined.region == region && space(joined) > 0);
+            let most = of_region.max_by_key(|(_, joined)| space(joined)).map(|(name, _)| Some(name.clone()));
+            most.or((region == 0).then_some(None))
+        });
+        let any =
+            || self.scanners.iter().find(|(_, joined)| regions.contains(&joined.region)).map(|(name, _)| name.clone());
+        let by = best.unwrap_or_else(any);
         let factor = if request.mode == ScanMode::Exception { EXCEPTION_FACTOR } else { 1 };
-        let held = |by| Held { request: request.clone(), by, until_ms: now_ms + factor * HELD_MS_MAX, missed };
-        match chosen {
-            Some((name, joined)) => {
+        let until_ms = now_ms + factor * HELD_MS_MAX;
+        let joined = by.as_ref().and_then(|name| self.scanners.get_mut(name));
+        let own = match joined {
+            Some(joined) => {
                 joined.queue.push_back(request.clone());
                 joined.counts.in_hand += 1;
-                let held = held(Some(name.clone()));
-                self.held.insert(request.id, held);
                 None
             }
-            _ => {
-                let held = held(None);
-                self.held.insert(request.id, held);
-                Some(request)
-            }
-        }
+            None => Some(request.clone()),
+        };
+        self.held.insert(request.id, Held { request, by, until_ms, asked });
+        own
     }
 
-    /// The region whose answers are fastest; from time to time another one. `without`: regions that are not asked.
-    fn best_region(&self, request: &ScanRequest, without: &[Region]) -> Region {
-        let live: SmallVec<[Region; 8]> = self.live_regions().filter(|region| !without.contains(region)).collect();
+    /// The regions that were not asked, those whose answers are fastest first; from time to time another one is the first.
+    fn regions_for(&self, request: &ScanRequest, asked: &Asked) -> SmallVec<[Region; 8]> {
         let known = self.answer_ms.get(&request.server).map_or(&[][..], SmallVec::as_slice);
-        let time = |region: &Region| known.iter().find(|(of, _)| of == region).map(|(_, ms)| *ms);
-        let Some(&first) = live.first() else { return 0 };
-        if let Some(&unknown) = live.iter().find(|region| time(region).is_none()) {
-            // Each server is scanned from each region once. A server that has not answered anywhere goes round.
-            return if known.is_empty() { live[(request.id % live.len() as u64) as usize] } else { unknown };
+        let mut regions: SmallVec<[Region; 8]> =
+            self.live_regions().filter(|&region| !asked.contains(region)).collect();
+        if known.is_empty() {
+            // A server that has not answered anywhere goes round.
+            let first = request.id as usize % regions.len().max(1);
+            regions.rotate_left(first);
+            return regions;
         }
-        if request.id.is_multiple_of(SCANS_PER_TRIAL) {
-            return live[(request.id / SCANS_PER_TRIAL % live.len() as u64) as usize];
+        // Each server is scanned from each region once.
+        let time = |region: &Region| known.iter().find(|(of, _)| of == region).map_or(f32::MIN, |(_, ms)| *ms);
+        regions.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        let turn = request.id.wrapping_add(u64::from(request.server.0).wrapping_mul(0x9E37_79B9));
+        if turn.is_multiple_of(SCANS_PER_TRIAL) && !regions.is_empty() {
+            let other = (turn / SCANS_PER_TRIAL % regions.len() as u64) as usize;
+            regions[..=other].rotate_right(1);
         }
-        live.iter()
-            .copied()
-            .min_by(|a, b| time(a).unwrap_or(f32::MAX).total_cmp(&time(b).unwrap_or(f32::MAX)))
-            .unwrap_or(first)
+        regions
     }
 
     /// The own region, and those with a scanner.
@@ -359,6 +429,13 @@ impl Pool {
             Some((_, mean)) => *mean += (ms - *mean) * NEW_SHARE,
             None => times.push((region, ms)),
         }
+    }
+}
+
+/// A region may be asked again if it is the only one that is left.
+fn note(regions: &mut SmallVec<[Region; 4]>, region: Region) {
+    if !regions.contains(&region) {
+        regions.push(region);
     }
 }
 

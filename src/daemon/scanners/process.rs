@@ -83,6 +83,8 @@ struct Process {
     dropped: u64,
     in_hand: usize,
     settings_known: Option<u64>,
+    /// The number of the last answer with scans.
+    batch_known: u64,
 }
 
 /// The connection to the daemon.
@@ -125,6 +127,7 @@ impl Process {
             dropped: 0,
             in_hand: 0,
             settings_known: None,
+            batch_known: 0,
         })
     }
 
@@ -144,17 +147,16 @@ impl Process {
                     pause = PAUSES[0];
                     self.take(scans).await?;
                 }
-                Err(error @ ExchangeError::Invalid(_)) => return Err(error.into()),
+                // Later it may be a fault of something between.
+                Err(error @ ExchangeError::Invalid(_)) if is_reported.is_none() => return Err(error.into()),
                 Err(error) => {
-                    if matches!(error, ExchangeError::Refused(_)) {
-                        pause = REFUSED_PAUSE;
-                    }
+                    let wait = if matches!(error, ExchangeError::Refused(_)) { REFUSED_PAUSE } else { pause };
                     if is_reported != Some(false) {
                         tracing::warn!("{error}; trying again");
                     }
                     is_reported = Some(false);
-                    sleep(pause).await;
-                    pause = (2 * pause).min(PAUSES[1].max(pause));
+                    sleep(wait).await;
+                    pause = (2 * pause).min(PAUSES[1]);
                 }
             }
         }
@@ -165,13 +167,13 @@ impl Process {
         let until = tokio::time::Instant::now() + GATHER;
         while self.waiting.len() < SCANS_MAX {
             match tokio::time::timeout_at(until, self.outcomes.recv()).await {
-                Ok(Some(batch)) => {
-                    self.in_hand = self.in_hand.saturating_sub(batch.len());
-                    self.waiting.extend(batch);
-                }
+                Ok(Some(batch)) => self.keep(batch),
                 Ok(None) => bail!("the scanner has ended"),
                 Err(_) => break,
             }
+        }
+        while let Ok(batch) = self.outcomes.try_recv() {
+            self.keep(batch);
         }
         if let Some(surplus @ 1..) = self.waiting.len().checked_sub(OUTCOMES_MAX) {
             self.waiting.drain(..surplus);
@@ -181,8 +183,13 @@ impl Process {
         Ok(())
     }
 
+    fn keep(&mut self, batch: Vec<ScanOutcome>) {
+        self.in_hand = self.in_hand.saturating_sub(batch.len());
+        self.waiting.extend(batch);
+    }
+
     /// Hands in the first outcomes that wait. Returns how many, and the daemon's answer.
-    async fn exchange(&self) -> Result<(usize, Scans), ExchangeError> {
+    async fn exchange(&mut self) -> Result<(usize, Scans), ExchangeError> {
         let (count, body) = self.body();
         let link = self.link.clone();
         let (done, result) = oneshot::channel();
@@ -192,7 +199,7 @@ impl Process {
     }
 
     /// The next request, and the outcomes in it: as many as the daemon takes at once.
-    fn body(&self) -> (usize, Vec<u8>) {
+    fn body(&mut self) -> (usize, Vec<u8>) {
         let now_ms = self.start.elapsed().as_millis() as i64;
         let mut count = self.waiting.len().min(SCANS_MAX);
         loop {
@@ -207,21 +214,29 @@ impl Process {
                 space: if is_behind { 0 } else { space as u32 },
                 outcomes: outcomes.collect(),
                 settings_known: self.settings_known,
+                batch_known: self.batch_known,
             };
             let body = json::to_vec(&request);
-            if body.len() <= REQUEST_BODY_BYTES_MAX || count <= 1 {
+            if body.len() <= REQUEST_BODY_BYTES_MAX {
                 return (count, body);
             }
-            count /= 2;
+            if count == 1 {
+                // No server that means well has such an answer.
+                let outcome = &mut self.waiting[0];
+                tracing::warn!(scan = outcome.id, "an outcome is too large for the daemon");
+                *outcome = wire::failed(outcome.id, outcome.server);
+            }
+            count = count.div_ceil(2);
         }
     }
 
-    async fn take(&mut self, Scans { scans, settings }: Scans) -> anyhow::Result<()> {
+    async fn take(&mut self, Scans { batch, scans, settings }: Scans) -> anyhow::Result<()> {
         if let Some(settings) = settings {
             let scan = wire::with_settings(&self.options.scan, &settings).map_err(anyhow::Error::msg)?;
             self.scanner.reloader().reload(scan).await.context("the daemon's settings cannot be used")?;
             self.settings_known = Some(settings.hash);
         }
+        self.batch_known = batch;
         for task in scans {
             ensure!(self.requests.send(wire::request(task)).await, "the scanner has ended");
             self.in_hand += 1;
@@ -269,6 +284,7 @@ impl Link {
             let detail = problem["detail"].as_str().unwrap_or("no reason was given");
             return Err(match status {
                 StatusCode::BAD_REQUEST => ExchangeError::Invalid(detail.to_owned()),
+                status if status.is_server_error() => ExchangeError::Away(format!("{status}: {detail}")),
                 _ => ExchangeError::Refused(format!("{status}: {detail}")),
             });
         }

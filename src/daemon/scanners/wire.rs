@@ -5,9 +5,16 @@ use strum::VariantArray;
 
 use crate::api::json;
 use crate::api::requests::{ScanAttempt, ScanTask, ScannedServer, ScannerSettings};
-use crate::model::ServerKey;
+use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
+use crate::model::{ServerKey, Snapshot};
 use crate::proto::{Authentication, Details, protocol_of};
 use crate::scan::{Attempt, Miss, MissReason, ScanMode, ScanOutcome, ScanRequest, ScanSettings, parse_network};
+
+/// Attempts of a scan that are read, at most.
+const ATTEMPTS_MAX: usize = 64;
+
+/// Nothing is older: a day.
+const AGE_MS_MAX: u64 = 86_400_000;
 
 pub(super) fn task(request: ScanRequest) -> ScanTask {
     ScanTask {
@@ -59,34 +66,60 @@ pub(super) fn scanned(outcome: ScanOutcome, now_ms: i64) -> ScannedServer {
     }
 }
 
-/// The outcome, and how long ago it was, ms; its times are ages until the daemon sets them. Error: what is wrong.
-pub(super) fn outcome(scanned: ScannedServer) -> Result<(i64, ScanOutcome), String> {
+/// The outcome, and how long ago it was, ms; its times are ages until the daemon sets them. One that is not valid is a fault
+/// of the scanner's machine, so another one scans the server.
+pub(super) fn outcome(scanned: ScannedServer) -> (i64, ScanOutcome) {
+    let (id, server) = (scanned.id, ServerKey(scanned.server));
+    let valid = valid_outcome(scanned);
+    valid.unwrap_or_else(|why| {
+        tracing::warn!("an outcome of a scanner is not valid: scan {id}: {why}");
+        (0, failed(id, server))
+    })
+}
+
+/// A scan that failed by a fault of the scanner's machine.
+pub(super) fn failed(id: u64, server: ServerKey) -> ScanOutcome {
+    ScanOutcome {
+        id,
+        server,
+        sent_ms: None,
+        result: Err(Miss { t_ms: 0, reason: MissReason::SendFailed }),
+        rtt_ms: None,
+        authentication: None,
+        details: None,
+        capture: None,
+        attempts: Vec::new(),
+    }
+}
+
+fn valid_outcome(scanned: ScannedServer) -> Result<(i64, ScanOutcome), String> {
     let reason = |name: &str| {
         let known = MissReason::VARIANTS.iter().find(|reason| reason.name() == name);
-        known.copied().ok_or_else(|| format!("scan {}: {name:?} is no reason of a miss", scanned.id))
+        known.copied().ok_or_else(|| format!("{name:?} is no reason of a miss"))
     };
-    let attempts = scanned.attempts.iter().map(|attempt| {
+    let attempts = scanned.attempts.iter().take(ATTEMPTS_MAX).map(|attempt| {
         let protocol = protocol_of(&attempt.scheme);
-        let scheme = protocol.ok_or_else(|| format!("scan {}: no protocol {:?}", scanned.id, attempt.scheme))?.scheme;
+        let scheme = protocol.ok_or_else(|| format!("no protocol {:?}", attempt.scheme))?.scheme;
         let result = attempt.missed.as_deref().map_or(Ok(Ok(())), |name| reason(name).map(Err))?;
         Ok::<_, String>(Attempt { scheme, port: attempt.port, result })
     });
     let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
     let result = match (scanned.snapshot, scanned.missed.as_deref()) {
         (Some(mut snapshot), None) => {
+            check(&snapshot)?;
             snapshot.drop_impossible_values();
             Ok(snapshot)
         }
         (None, Some(name)) => Err(Miss { t_ms: 0, reason: reason(name)? }),
-        _ => return Err(format!("scan {}: expected a snapshot or the reason of a miss", scanned.id)),
+        _ => return Err("expected a snapshot or the reason of a miss".to_owned()),
     };
     let rules = scanned.settings.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect();
     let details = (!scanned.settings.is_empty()).then(|| Box::new(Details { rules, ..Details::default() }));
-    let age_ms = i64::try_from(scanned.age_ms).unwrap_or(i64::MAX);
+    let age_ms = |age_ms: u64| age_ms.min(AGE_MS_MAX) as i64;
     let outcome = ScanOutcome {
         id: scanned.id,
         server: ServerKey(scanned.server),
-        sent_ms: scanned.sent_age_ms.and_then(|age_ms| i64::try_from(age_ms).ok()),
+        sent_ms: scanned.sent_age_ms.map(age_ms),
         result,
         rtt_ms: scanned.rtt_ms,
         authentication: scanned.authentication,
@@ -94,7 +127,27 @@ pub(super) fn outcome(scanned: ScannedServer) -> Result<(i64, ScanOutcome), Stri
         capture: None,
         attempts,
     };
-    Ok((age_ms, outcome))
+    Ok((age_ms(scanned.age_ms), outcome))
+}
+
+/// The limits that the decoders of replies keep.
+fn check(snapshot: &Snapshot) -> Result<(), String> {
+    let texts = [&snapshot.game, &snapshot.map, &snapshot.hostname];
+    if let Some(text) = texts.into_iter().find(|text| text.len() > TEXT_BYTES_MAX) {
+        return Err(format!("a text has {} bytes; at most {TEXT_BYTES_MAX}", text.len()));
+    }
+    if snapshot.players.len() > PLAYERS_MAX {
+        return Err(format!("it has {} players; at most {PLAYERS_MAX}", snapshot.players.len()));
+    }
+    for player in &snapshot.players {
+        if player.name.len() > NAME_BYTES_MAX {
+            return Err(format!("a name has {} bytes; at most {NAME_BYTES_MAX}", player.name.len()));
+        }
+        if player.points.is_some_and(|points| points.unsigned_abs() > POINTS_ABS_MAX.unsigned_abs()) {
+            return Err(format!("a player has {:?} points; at most {POINTS_ABS_MAX}", player.points));
+        }
+    }
+    Ok(())
 }
 
 /// What holds for all scanners.
@@ -131,7 +184,7 @@ pub(super) fn with_settings(own: &ScanSettings, settings: &ScannerSettings) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Completeness, Player, Snapshot};
+    use crate::model::{Completeness, Player};
 
     #[test]
     fn outcomes_come_back_as_they_were() {
@@ -167,12 +220,12 @@ mod tests {
             attempts: vec![failed, Attempt { result: Ok(()), ..failed }],
         };
         let wire = json::to_vec(&scanned(sent.clone(), 1_000));
-        let (age_ms, mut got) = outcome(serde_json::from_slice(&wire).expect("JSON")).expect("valid");
+        let (age_ms, mut got) = outcome(serde_json::from_slice(&wire).expect("JSON"));
         assert_eq!((age_ms, got.sent_ms), (100, Some(150)));
         got.sent_ms = sent.sent_ms;
         assert_eq!(got, sent);
         let miss = ScanOutcome { result: Err(Miss { t_ms: 990, reason: MissReason::Refused }), ..sent };
-        let (age_ms, got) = outcome(scanned(miss, 1_000)).expect("valid");
+        let (age_ms, got) = outcome(scanned(miss, 1_000));
         assert_eq!((age_ms, got.result), (10, Err(Miss { t_ms: 0, reason: MissReason::Refused })));
         let task = task(request(ScanTask {
             id: 1,
@@ -198,12 +251,45 @@ mod tests {
             missed: Some("timeout".to_owned()),
             settings: Vec::new(),
         };
-        assert!(outcome(valid()).is_ok());
-        let unknown = ScannedServer { missed: Some("moon".to_owned()), ..valid() };
-        assert_eq!(outcome(unknown).expect_err("unknown"), "scan 7: \"moon\" is no reason of a miss");
+        assert!(valid_outcome(valid()).is_ok());
+        let refused = |scanned: ScannedServer, want: &str| {
+            let why = valid_outcome(scanned.clone()).expect_err("not valid");
+            assert!(why.contains(want), "{why}");
+            assert_eq!(outcome(scanned).1, failed(7, ServerKey(1)), "another scanner scans it");
+        };
+        refused(ScannedServer { missed: Some("moon".to_owned()), ..valid() }, "\"moon\" is no reason");
         let attempt = ScanAttempt { scheme: "x".to_owned(), port: 1, missed: None };
-        assert!(outcome(ScannedServer { attempts: vec![attempt], ..valid() }).is_err());
-        assert!(outcome(ScannedServer { missed: None, ..valid() }).is_err());
+        refused(ScannedServer { attempts: vec![attempt], ..valid() }, "no protocol \"x\"");
+        refused(ScannedServer { missed: None, ..valid() }, "expected a snapshot");
+        let player = |name: &str, points| Player {
+            name: name.into(),
+            points: Some(points),
+            ping: None,
+            connected_ms: None,
+            bot: false,
+            spectator: false,
+        };
+        let listed = |players: Vec<Player>, map: &str| ScannedServer {
+            missed: None,
+            snapshot: Some(Snapshot {
+                t_ms: 0,
+                game: "g".into(),
+                map: map.into(),
+                hostname: String::new(),
+                slots: 1,
+                players,
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            }),
+            ..valid()
+        };
+        assert!(valid_outcome(listed(vec![player("a", POINTS_ABS_MAX)], "m")).is_ok());
+        refused(listed(vec![player("a", i64::MIN)], "m"), "points");
+        refused(listed(vec![player(&"a".repeat(NAME_BYTES_MAX + 1), 1)], "m"), "a name has");
+        refused(listed(vec![player("a", 1); PLAYERS_MAX + 1], "m"), "players");
+        refused(listed(Vec::new(), &"m".repeat(TEXT_BYTES_MAX + 1)), "a text has");
+        assert_eq!(outcome(ScannedServer { age_ms: u64::MAX, ..valid() }).0, AGE_MS_MAX as i64);
     }
 
     #[test]

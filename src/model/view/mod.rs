@@ -330,7 +330,7 @@ pub struct PublicServerDetail {
     /// start of the daemon.
     #[serde(default)]
     pub maps_seen: Vec<MapSeen>,
-    /// The map that has followed the present one each time since the start of the daemon; `null`: none, or several.
+    /// The map that has followed the present one each time since the start of the daemon, twice at least; `null`: none, or several.
     #[serde(default)]
     pub next_map: Option<String>,
     /// The players now; empty if the server does not answer any more.

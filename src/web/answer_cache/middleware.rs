@@ -14,9 +14,6 @@ use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::texts::language::Chosen;
 
-/// Starts of the routes whose answers are the same in all languages.
-const NO_LANGUAGE: [&str; 2] = ["/api/", "/banners/"];
-
 /// Answers from the cache, or computes and caches the answer. Errors are not cached, but all
 /// requests that waited for the same answer get the error.
 pub(in crate::web) async fn cached(
@@ -31,8 +28,7 @@ pub(in crate::web) async fn cached(
     let client_headers = request.headers().clone();
     let is_compressed = accept_encoding::is_gzip(&client_headers);
     let path_and_query = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let has_language = !NO_LANGUAGE.iter().any(|start| route.as_str().starts_with(start));
-    let chosen = if has_language { Chosen::of_visitor() } else { Chosen::default() };
+    let chosen = Chosen::of_visitor();
     let key = AnswerKey { path_and_query, is_compressed, chosen, changes: context.changes() };
     // Computed as for GET: a HEAD request shares the answer, without its body.
     *request.method_mut() = Method::GET;

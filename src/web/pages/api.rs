@@ -15,8 +15,11 @@ use crate::web::v1::openapi::DESCRIPTION;
 static BODY: LazyLock<Markup> = LazyLock::new(|| body(&DESCRIPTION));
 
 pub(super) async fn page() -> PageResult {
-    Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new("API", BODY.clone()) }
-        .with(About { without_script: true, ..About::default() }))
+    Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new("API", BODY.clone()) }.with(About {
+        without_script: true,
+        is_english: true,
+        ..About::default()
+    }))
 }
 
 fn body(api: &OpenApi) -> Markup {

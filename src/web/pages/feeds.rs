@@ -18,6 +18,7 @@ use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;
 use crate::web::segment::Segment;
+use crate::web::texts::language::Chosen;
 use crate::web::texts::text;
 
 const CONTENT_TYPE: &str = "application/atom+xml; charset=utf-8";
@@ -65,14 +66,15 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
             Err(problem) => return Err(problem),
         }
     }
-    let url = format!("{}{page}", context.public_url);
+    let site = format!("{}{}", context.public_url, Chosen::of_visitor().prefix());
+    let url = format!("{site}{page}");
     let updated = entries.first().map_or_else(|| "1970-01-01T00:00:00Z".to_owned(), |(window, _)| ended(window));
     let feed = html! {
         feed xmlns="http://www.w3.org/2005/Atom" {
             title { (text!("feeds-title", name = name)) }
             id { (url) }
             link href=(url) {}
-            link rel="self" href={ (context.public_url) (path(page)) } {}
+            link rel="self" href={ (site) (path(page)) } {}
             updated { (updated) }
             author { name { (site_title(&context.identity)) } }
             @for (window, boards) in &entries {

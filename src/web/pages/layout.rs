@@ -79,6 +79,8 @@ pub(super) struct About {
     pub is_embedded: bool,
     /// It is large, and says nothing that a script could show better.
     pub without_script: bool,
+    /// Its content is in English in all languages.
+    pub is_english: bool,
     /// It is not for search engines, such as the results of a search.
     pub is_hidden: bool,
 }
@@ -118,7 +120,7 @@ impl Page {
                         meta name="description" content=(description);
                         link rel="canonical" href=(url);
                         link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
-                        @for language in Language::ALL {
+                        @for language in Language::ALL.into_iter().filter(|_| !about.is_english) {
                             link rel="alternate" hreflang=(language.code()) href={ (public_url) "/" (language.code()) (path) };
                         }
                         meta property="og:type" content="website";
@@ -171,7 +173,7 @@ impl Page {
                             button { (text!("search")) }
                         }
                     }
-                    main #main data-live=[&about.live] { (body) }
+                    main #main data-live=[&about.live] lang=[about.is_english.then_some("en")] { (body) }
                     footer {
                         p {
                             (text!("frame-source")) " "
@@ -209,13 +211,15 @@ fn with_prefix(html: String, prefix: &str) -> String {
     if prefix.is_empty() { html } else { LINKS.into_iter().fold(html, |html, link| prefixed(&html, link, prefix)) }
 }
 
-/// Links that name a language stay.
+/// Links that name a language stay, and those that have none.
 fn prefixed(html: &str, link: &str, prefix: &str) -> String {
     let mut text = String::with_capacity(html.len() + html.len() / 64);
     for (n, piece) in html.split(link).enumerate() {
         if n > 0 {
-            let (before, has_language) = (&link[..link.len() - 1], language::is_first_in(piece));
-            text.extend([before, if has_language { "" } else { prefix }, "/"]);
+            let before = &link[..link.len() - 1];
+            let path = format!("/{}", piece.split('"').next().unwrap_or_default());
+            let is_prefixed = !language::is_first_in(piece) && language::has_language(&path);
+            text.extend([before, if is_prefixed { prefix } else { "" }, "/"]);
         }
         text.push_str(piece);
     }
@@ -296,8 +300,9 @@ pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, reque
         Some(problem) => error_page(&context, problem),
         None => with_frame(&context, &uri, response),
     };
-    let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    if is_html && !Chosen::of_visitor().is_in_path {
+    let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_written = [&b"text/html"[..], b"application/atom+xml"].iter().any(|written| kind.starts_with(written));
+    if is_written && !Chosen::of_visitor().is_in_path {
         response.headers_mut().append(VARY, HeaderValue::from_static("accept-language"));
     }
     response

@@ -4,7 +4,7 @@
 use axum::extract::Path;
 use maud::html;
 
-use super::layout::{Page, PageResult};
+use super::layout::{About, Page, PageResult};
 use crate::web::answer::STATIC_MAX_AGE_S;
 use crate::web::problem::{Problem, ProblemKind};
 
@@ -22,5 +22,9 @@ pub(super) async fn page(Path(name): Path<String>) -> PageResult {
         }
         p { a href="/api" { "Description of the API" } }
     };
-    Ok(Page { max_age_s: STATIC_MAX_AGE_S, ..Page::new(spec.title, body) })
+    Ok(Page {
+        max_age_s: STATIC_MAX_AGE_S,
+        about: About { is_english: true, ..About::default() },
+        ..Page::new(spec.title, body)
+    })
 }

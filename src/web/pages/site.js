@@ -5,7 +5,7 @@
 // In the language of the page.
 const texts = JSON.parse(document.body.dataset.texts);
 // The start of paths with the language of the page.
-const {prefix} = document.documentElement.dataset;
+const {prefix} = document.documentElement.dataset, {lang} = document.documentElement;
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const make = (tag, properties, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
@@ -152,7 +152,7 @@ const graphValues = root => {
       }
       const from = new Date(Number(newest) - (values.length - 1 - at) * Number(slot)).toISOString();
       const time = Number(slot) < 86400000 ? from.slice(0, 16).replace('T', ' ') : from.slice(0, 10);
-      shown.textContent = `${time}: ${values[at] === '' ? texts.noData : values[at]}`;
+      shown.textContent = `${time}: ${values[at] === '' ? texts.noData : Number(values[at]).toLocaleString(lang)}`;
     };
     svg.setAttribute('tabindex', 0);
     svg.addEventListener('pointermove', event => {

@@ -19,6 +19,7 @@ use crate::web::answer::answer;
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::segment::Segment;
+use crate::web::texts::Language;
 
 /// Maps, servers, and players of a game. A sitemap may have 50,000 addresses; these are read in some milliseconds.
 const MAPS: u32 = 1_000;
@@ -34,9 +35,10 @@ const FIXED: [&str; 6] = ["/", "/games", "/maps", "/about", "/about/accuracy", "
 const OF_PLAYERS: &str = ".players.xml";
 
 pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
+    let searches = Language::ALL.map(|language| format!("Disallow: /{}/search\n", language.code())).concat();
     let text = format!(
-        "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\nDisallow: /api/v1/\n\
-         Disallow: /metrics\n\nSitemap: {}/sitemap.xml\n",
+        "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\n{searches}\
+         Disallow: /api/v1/\nDisallow: /metrics\n\nSitemap: {}/sitemap.xml\n",
         context.public_url
     );
     answer("text/plain; charset=utf-8", text.into_bytes(), XML_MAX_AGE_S)

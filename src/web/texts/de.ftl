@@ -18,7 +18,7 @@ rank = Rang
 week = Woche
 score = Wert
 sessions = Sessions
-last-seen = Zuletzt
+last-seen = Zuletzt gesehen
 since = Seit
 share = Anteil
 minutes = Minuten
@@ -39,7 +39,7 @@ percent = { $number } %
 # The title of a page: $title is what it shows, $name is that of a server or a game.
 title-and-name = { $title }: { $name }
 show = Anzeigen
-tag = Server-Tag
+tag = Tag
 # Where a list of games, tags, players or maps is empty.
 none = Keine.
 winners-feed = Die Sieger jeder Woche als Feed
@@ -96,7 +96,7 @@ seen-playing-listed = Gelistet wird, wer beim Spielen gesehen wird.
 
 # Where the operator has set no other title and description.
 site-title = Game-Statistiken
-site-description = Spieler online, Ranglisten und Statistiken von Game-Servern.
+site-description = Spieler online, Ranglisten und Statistiken von Gameservern.
 frame-skip = Zum Inhalt
 frame-site = Website
 frame-about = Info
@@ -122,7 +122,7 @@ problem-answer-too-large = Die Antwort ist zu groß
 problem-starting = Der Daemon startet gerade
 problem-stopping = Der Daemon wird beendet
 problem-busy = Der Daemon ist ausgelastet
-script-add-favourite = ☆ Zu Favoriten
+script-add-favourite = ☆ Zu den Favoriten
 # Of a button, for 2 seconds after a click on `script-copy`.
 script-copied = Kopiert
 # Of a button: to the clipboard.
@@ -135,7 +135,7 @@ script-no-data = keine Daten
 # What is suggested while one types a search.
 script-suggestions = Vorschläge
 # "Yours": in the time zone of the visitor.
-script-zone = Zeiten in deiner Zeitzone; Graphen, Tage und Wochen in UTC.
+script-zone = Zeiten in deiner Zeitzone; Diagramme, Tage und Wochen in UTC.
 
 ## First page
 
@@ -308,7 +308,7 @@ chart-title = { $title }, { $unit }
 chart-title-largest = { $title }, { $unit }. Maximum: { $largest }
 chart-title-newest = { $title }, { $unit }. Zuletzt: { $newest }. Maximum: { $largest }
 chart-caption = { $title }, { $unit }, UTC.
-chart-running = Das gestrichelte Ende läuft noch.
+chart-running = Der gestrichelte Abschnitt ist noch nicht abgeschlossen.
 # A link to the values of the graph.
 chart-table = Als Tabelle
 
@@ -380,7 +380,7 @@ server-settings-caption = Was der Server veröffentlicht, mit den Namen aus dem 
 server-setting = Einstellung
 server-rotation = Beobachtete Map-Rotation
 # A list of maps with times follows.
-server-rotation-meaning = Die neueste Map kommt zuerst. Bei Abfragen im Abstand von zwei Minuten kann eine Map durchrutschen.
+server-rotation-meaning = Die neueste Map kommt zuerst. Bei Abfragen im Abstand von zwei Minuten kann eine Map übersehen werden.
 # $map is a link: the map that has followed the present one each time.
 server-next-map = Als Nächstes, wie bisher jedes Mal: { $map }
 server-maps-caption = Maps, die seit Wochenbeginn gespielt wurden
@@ -395,7 +395,7 @@ server-series-caption = { $unit }, neueste zuerst, UTC
 server-value = Wert
 server-queried = Abgefragt unter
 server-class = Klasse
-server-missed = Verpasste Abfragen in Folge
+server-missed = Unbeantwortete Abfragen in Folge
 server-coverage = Anteil dieser Woche, in dem er gesehen wurde
 server-authentication = Authentifizierung der Antworten
 server-no-reply = keine Antwort seit dem Start von clqd
@@ -440,7 +440,7 @@ boards-rankings-of = Ranglisten für { $window }
 # $ranking is the name of a ranking, such as ELO.
 boards-ranking-in = { $ranking } in { $window }
 # For those who hear the page. $ranking is the name of a ranking, $scope that of a server, a game or a tag.
-boards-table-of = { $ranking } von { $scope }
+boards-table-of = { $ranking } für { $scope }
 boards-all-rankings = Alle Ranglisten
 # A link from the best players to all.
 boards-all-players =
@@ -475,8 +475,8 @@ boards-position = Platz
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Trend
 boards-new = neu
-boards-up = { $count } hoch
-boards-down = { $count } runter
+boards-up = +{ $count }
+boards-down = −{ $count }
 boards-no-player = Noch kein Spieler.
 # What has changed since the week before. $player and $game are links; $position is mover-position, $up is mover-up-from.
 mover-up = { $player } steht in { $game } auf { $position }, { $up } in der Vorwoche.
@@ -491,11 +491,11 @@ mover-score = Wert vom { $time }.
 ## Games and tags
 
 groups-games-caption = Spiele, für die Server online sind
-groups-tags = Server-Tags
+groups-tags = Tags
 groups-tags-caption = Tags von Servern, die online sind
 # The heading of the page of a game, and of that of a tag.
 groups-game = Spiel { $name }
-groups-tag = Server-Tag { $name }
+groups-tag = Tag { $name }
 groups-servers-of-game = Alle Server für dieses Spiel
 groups-servers-of-tag = Alle Server mit diesem Tag
 # For search engines. $name is that of a game or a tag.
@@ -511,7 +511,7 @@ map-week-count = Wochen
 map-share = Anteil gesamt
 map-title = Map { $name }
 map-players-now = Aktuelle Spieler
-map-servers-now = Aktuelle Server
+map-servers-now = Server, auf denen sie läuft
 map-servers-caption = Server mit dieser Map, die meisten Spieler zuerst
 map-hours-title = Gespielte Stunden aller Spieler
 # The heading of a table with a row for each week.
@@ -586,7 +586,7 @@ feeds-ranking = { $ranking }:
 about-title = So funktioniert es
 about-scans = Jeder Gameserver beantwortet eine kleine Anfrage: mit seiner Map, seinen Spielern und ihren Punkten. Diese Website fragt jeden Server so oft ab, wie es sich lohnt (alle zwei Minuten bis einmal pro Woche), und vergleicht jede Antwort mit der vorigen. Allein daraus weiß sie, wer gekommen und gegangen ist, wer gepunktet hat und wann eine Runde zu Ende war. Server brauchen dafür kein Plugin.
 about-rankings = Wertungen
-about-windows = Jede Wertung wird für jede Woche berechnet, für jeden Server, jedes Spiel und jedes Server-Tag, und außerdem für weitere Zeiträume, die für diese Website eingestellt sind.
+about-windows = Jede Wertung wird für jede Woche berechnet, für jeden Server, jedes Spiel und jedes Tag, und außerdem für weitere Zeiträume, die für diese Website eingestellt sind.
 about-clq1 = CLQ1, Punkte pro Sekunde
 about-clq1-meaning = Wie schnell ein Spieler Punkte sammelt. Die Spielzeit wird in Abschnitte von 12 Minuten geteilt; der Wert ist der Durchschnitt der besten Abschnitte der Woche.
 about-clq2 = CLQ2, Punkte fürs Gewinnen
@@ -606,7 +606,7 @@ about-unseen = Was zwischen zwei Abfragen passiert: Wer nur eine Minute da ist, 
 about-same-names = Wer ein Spieler ist: Spieler werden an ihrem Namen erkannt. Zwei Leute mit demselben Namen in einem Spiel sind ein Spieler.
 about-untrue = Ob ein Server die Wahrheit sagt. Unglaubwürdige Antworten werden nicht verwendet; warum, steht auf der Seite des Servers.
 about-figures = Zahlen
-about-players = Spieler eines Servers: laut seiner letzten Antwort. Graphen zeigen Mittelwerte; eine Lücke heißt, dass keine Antwort kam.
+about-players = Spieler eines Servers: laut seiner letzten Antwort. Diagramme zeigen Mittelwerte; eine Lücke heißt, dass keine Antwort kam.
 about-provisional = Eine laufende Woche ist vorläufig. Sie ist endgültig, wenn sie abgeschlossen ist.
 about-opting-out = Opt-out
 about-how-to-opt-out = Für Serverbetreiber: Soll ein Server nicht abgefragt oder nicht gelistet werden oder wird er zu oft abgefragt, genügt eine Nachricht an den Betreiber dieser Website. Für Spieler: Ein Name wird auf Wunsch mit allen seinen Daten gelöscht und nie wieder gespeichert.
@@ -643,7 +643,7 @@ accuracy-order-of-players-meaning = Wie gut die Reihenfolge der Spieler auf eine
 accuracy-known = Was eine Wertung wissen kann und was nicht
 accuracy-who-played = Wer gespielt hat und wie lange, ist so genau bekannt, wie der Abstand zwischen zwei Abfragen es zulässt.
 accuracy-unseen = Punkte zwischen der letzten Abfrage einer Runde und ihrem Ende werden nicht gesehen. Punktesummen sind deshalb zu niedrig.
-accuracy-estimates = Schätzungen von Zeit und Punkten enthalten auch, was keine Abfrage gesehen hat. Zu jeder gehört ein Fehler: In vier von fünf Fällen liegt der wahre Wert nicht weiter weg.
+accuracy-estimates = Schätzungen von Zeit und Punkten enthalten auch, was keine Abfrage gesehen hat. Zu jeder gehört ein Fehler: In vier von fünf Fällen weicht der wahre Wert höchstens so weit ab.
 accuracy-closer = Die Reihenfolge der Spieler ist näher an der Wahrheit als die Summen.
 accuracy-honest = Die simulierten Spieler sind ehrlich, und jeder hat einen eigenen Namen. Echte teilen sich Namen und wechseln sie.
 # $command is the command of a program; $about is the link `about-title`.

@@ -128,6 +128,25 @@ impl Chosen {
     }
 }
 
+/// Starts of the paths that are the same in all languages: for programs, and files.
+const WITHOUT_LANGUAGE: [&str; 10] = [
+    "/api/v1",
+    "/banners/",
+    "/healthz",
+    "/icon.svg",
+    "/logo",
+    "/metrics",
+    "/readyz",
+    "/robots.txt",
+    "/sitemap",
+    "/style.css",
+];
+
+/// Whether the path without a language leads to something that is written in one.
+pub(in crate::web) fn has_language(path: &str) -> bool {
+    !WITHOUT_LANGUAGE.iter().any(|start| path.starts_with(start))
+}
+
 /// Finds the language of a request, and removes it from the path: routes do not know it.
 pub(in crate::web) fn choose<B>(request: &mut axum::http::Request<B>) {
     let chosen = match in_path(request.uri()) {
@@ -135,7 +154,10 @@ pub(in crate::web) fn choose<B>(request: &mut axum::http::Request<B>) {
             *request.uri_mut() = uri;
             Chosen { language, is_in_path: true }
         }
-        None => Chosen { language: accepted(request.headers()), is_in_path: false },
+        None if has_language(request.uri().path()) => {
+            Chosen { language: accepted(request.headers()), is_in_path: false }
+        }
+        None => Chosen::default(),
     };
     request.extensions_mut().insert(chosen);
 }
@@ -159,6 +181,9 @@ fn in_path(uri: &Uri) -> Option<(Language, Uri)> {
     let language = Language::of_code(code).filter(|language| language.code() == code)?;
     let rest = &uri.path_and_query()?.as_str()[1 + code.len()..];
     let path = if rest.starts_with('/') { Cow::from(rest) } else { format!("/{rest}").into() };
+    if !has_language(&path) {
+        return None;
+    }
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::try_from(&*path).ok()?);
     Some((language, Uri::from_parts(parts).ok()?))
@@ -207,6 +232,11 @@ mod tests {
             ("/en/de/", "", english(true), "/de/"),
             ("/DE/", "", english(false), "/DE/"),
             ("/demo", "", english(false), "/demo"),
+            // What is for programs has one path.
+            ("/de/metrics", "", english(false), "/de/metrics"),
+            ("/de/api/v1/servers", "", english(false), "/de/api/v1/servers"),
+            ("/banners/wide/players/7.png", "de", english(false), "/banners/wide/players/7.png"),
+            ("/de/api", "", german(true), "/api"),
             ("/", "", english(false), "/"),
         ] {
             let mut request = Request::builder().uri(uri).header(ACCEPT_LANGUAGE, accept).body(()).expect("a request");

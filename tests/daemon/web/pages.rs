@@ -472,7 +472,8 @@ fn pages_are_in_the_language_of_the_path_or_of_the_visitor() {
             let body = html.split_once("<body").map_or(html, |(_, body)| body);
             for link in ["href", "action", "data-href"].into_iter().flat_map(|name| attributes(body, name)) {
                 let is_prefixed = LANGUAGES.iter().any(|other| link.starts_with(&format!("/{other}/")));
-                assert!(!link.starts_with('/') || is_prefixed, "{prefix}{path}: {link}");
+                let has_none = ["/api/v1/", "/banners/"].iter().any(|start| link.starts_with(start));
+                assert!(!link.starts_with('/') || is_prefixed || has_none, "{prefix}{path}: {link}");
             }
         }
     }
@@ -491,6 +492,12 @@ fn pages_are_in_the_language_of_the_path_or_of_the_visitor() {
         accepting("/api/v1/servers", "de").header("vary").map(str::to_ascii_lowercase).as_deref(),
         Some("accept-encoding")
     );
+    let banner = format!("/banners/wide{server}.svg");
+    assert_eq!(accepting(&banner, "ru").text(), accepting(&banner, "en").text(), "a banner has one language");
+    let feed = accepting("/feeds/games/baseq3", "de");
+    assert!(feed.headers.iter().any(|(name, vary)| name == "vary" && vary == "accept-language"), "{:?}", feed.headers);
+    assert!(site.get("/de/feeds/games/baseq3").text().contains("/de/games/baseq3</id>"), "an id of its own");
+    assert_eq!((site.get("/de/metrics").status, site.get("/de/api/v1/status").status), (404, 404));
     let moved = site.get("/de/servers/");
     assert_eq!((moved.status, moved.header("location")), (301, Some("/de/servers")));
     assert!(site.get("/de/nothing").text().contains("<html lang=\"de\""), "an error");

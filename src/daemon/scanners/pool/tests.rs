@@ -34,11 +34,33 @@ pub(super) fn outcome(id: u64, result: Result<u32, MissReason>) -> ScanOutcome {
     }
 }
 
+/// Begins an exchange of a scanner that has got every answer.
+pub(super) fn hear(
+    pool: &mut Pool,
+    now_ms: i64,
+    name: &str,
+    region: &str,
+    session: u64,
+    space: usize,
+) -> Result<(), String> {
+    let batch_known = pool.scanners.get(name).map_or(0, |joined| joined.batch);
+    pool.begin(now_ms, &Greeting { name, region, session, space, batch_known })?;
+    pool.end(now_ms, name, session);
+    Ok(())
+}
+
+/// The scans that a scanner gets.
+pub(super) fn take(pool: &mut Pool, name: &str) -> Vec<ScanRequest> {
+    let Some(joined) = pool.scanners.get(name) else { return Vec::new() };
+    let (session, exchange) = (joined.session, joined.exchange);
+    pool.take(name, session, exchange).1
+}
+
 /// A pool with scanners, each in a region of its own name.
 fn pool(scanners: &[&str]) -> Pool {
     let mut pool = Pool::new("own", 2);
     for name in scanners {
-        pool.hear(0, name, name, 1, 100).expect("joined");
+        hear(&mut pool, 0, name, name, 1, 100).expect("joined");
     }
     pool
 }
@@ -62,7 +84,7 @@ fn a_server_is_scanned_from_the_region_that_answers_fastest() {
         let own = pool.assign(0, request(id));
         let by = [None, Some("eu"), Some("us")].into_iter().find(|by| match by {
             None => own.is_some(),
-            Some(name) => !pool.take(name).is_empty(),
+            Some(name) => !take(pool, name).is_empty(),
         });
         let by = by.expect("one has it");
         let ms = match by {
@@ -71,7 +93,7 @@ fn a_server_is_scanned_from_the_region_that_answers_fastest() {
             _ => 140,
         };
         assert!(pool.judge(0, by, outcome(id, Ok(ms))).is_some());
-        pool.hear(0, by.unwrap_or("eu"), by.unwrap_or("eu"), 1, 100).expect("it is there");
+        hear(pool, 0, by.unwrap_or("eu"), by.unwrap_or("eu"), 1, 100).expect("it is there");
         by
     };
     let first: BTreeSet<_> = (1..4).map(|n| scan(&mut pool, n * 100 + 1)).collect();
@@ -90,7 +112,7 @@ fn scans_of_a_lost_scanner_are_given_to_others() {
         pool.note_answer(ServerKey(id), 1, 5.0);
         assert!(pool.assign(0, request(id.into())).is_none());
     }
-    assert_eq!(ids(&pool.take("eu")), [1, 2, 3]);
+    assert_eq!(ids(&take(&mut pool, "eu")), [1, 2, 3]);
     assert!(pool.judge(10, Some("eu"), outcome(2, Ok(5))).is_some());
     assert!(pool.judge(10, Some("eu"), outcome(2, Ok(5))).is_none(), "repeated");
     assert_eq!(pool.tick(LOST_AFTER_MS), Vec::<String>::new());
@@ -107,11 +129,11 @@ fn a_scanner_that_was_started_again_has_lost_its_scans() {
     pool.note_answer(ServerKey(1), 1, 5.0);
     (0..3).for_each(|region| pool.note_answer(ServerKey(1), region, 50.0));
     assert!(pool.assign(0, request(1)).is_none());
-    assert_eq!(ids(&pool.take("eu")), [1]);
-    pool.hear(10, "eu", "eu", 2, 100).expect("joined again");
+    assert_eq!(ids(&take(&mut pool, "eu")), [1]);
+    hear(&mut pool, 10, "eu", "eu", 2, 100).expect("joined again");
     assert_eq!(pool.counts().0, 1);
     assert_eq!(pool.take_own().map(|request| request.id), Some(1));
-    assert!(pool.hear(11, "eu", "eu", 1, 100).is_err(), "the one before goes on: they are two");
+    assert!(hear(&mut pool, 11, "eu", "eu", 1, 100).is_err(), "the one before goes on: they are two");
 }
 
 #[test]
@@ -120,13 +142,13 @@ fn a_miss_needs_a_second_region() {
     let timeout = || Err(MissReason::Timeout);
     assert!(pool.assign(0, request(2)).is_some());
     assert!(pool.judge(0, None, outcome(2, timeout())).is_none());
-    assert_eq!(ids(&pool.take("eu")), [2]);
+    assert_eq!(ids(&take(&mut pool, "eu")), [2]);
     assert!(pool.judge(0, Some("eu"), outcome(2, Ok(9))).is_some_and(|outcome| outcome.result.is_ok()));
     assert_eq!(pool.counts(), (0, 1));
     // Both miss it.
-    pool.hear(0, "eu", "eu", 1, 100).expect("it is there");
+    hear(&mut pool, 0, "eu", "eu", 1, 100).expect("it is there");
     assert!(pool.assign(0, request(101)).is_none());
-    assert_eq!(ids(&pool.take("eu")), [101]);
+    assert_eq!(ids(&take(&mut pool, "eu")), [101]);
     assert!(pool.judge(0, Some("eu"), outcome(101, timeout())).is_none());
     assert_eq!(pool.take_own().map(|request| request.id), Some(101));
     assert!(pool.judge(0, None, outcome(101, timeout())).is_some_and(|outcome| outcome.result.is_err()));
@@ -134,7 +156,7 @@ fn a_miss_needs_a_second_region() {
     pool.note_answer(ServerKey(1), 0, 500.0);
     pool.set_confirm_miss_by(1);
     assert!(pool.assign(0, request(201)).is_none());
-    pool.take("eu");
+    take(&mut pool, "eu");
     assert!(pool.judge(0, Some("eu"), outcome(201, Err(MissReason::SendFailed))).is_none());
     assert_eq!(pool.take_own().map(|request| request.id), Some(201));
 }
@@ -142,20 +164,20 @@ fn a_miss_needs_a_second_region() {
 #[test]
 fn what_a_scanner_has_too_long_is_given_again_and_others_take_no_more_than_they_can() {
     let mut pool = pool(&[]);
-    pool.hear(0, "eu", "eu", 1, 1).expect("joined");
+    hear(&mut pool, 0, "eu", "eu", 1, 1).expect("joined");
     for id in [1, 2] {
         pool.note_answer(ServerKey(id), 0, 50.0);
         pool.note_answer(ServerKey(id), 1, 5.0);
     }
     assert!(pool.assign(0, request(1)).is_none());
     assert!(pool.assign(0, request(2)).is_some(), "it has space for one");
-    assert_eq!(ids(&pool.take("eu")), [1]);
+    assert_eq!(ids(&take(&mut pool, "eu")), [1]);
     for now_ms in (0..=HELD_MS_MAX).step_by(1_000) {
-        pool.hear(now_ms, "eu", "eu", 1, 0).expect("it is there");
+        hear(&mut pool, now_ms, "eu", "eu", 1, 0).expect("it is there");
         pool.tick(now_ms);
     }
     assert_eq!(pool.take_own().map(|request| request.id), None);
-    pool.hear(HELD_MS_MAX + 1, "eu", "eu", 1, 0).expect("it is there");
+    hear(&mut pool, HELD_MS_MAX + 1, "eu", "eu", 1, 0).expect("it is there");
     pool.tick(HELD_MS_MAX + 1);
     assert_eq!(pool.take_own().map(|request| request.id), Some(1));
 }
