@@ -49,8 +49,8 @@ fn run(seed: u64) {
     let blocked = random.below(3) as usize;
     let result = |region: &str, id: u64, random: &mut Random| match region {
         _ if random.is(3) => Err(MissReason::SendFailed),
-        region if region == ["own", "eu", "us"][blocked] && id % 3 == 0 => Err(MissReason::Timeout),
-        _ if id % 7 == 0 => Err(MissReason::Timeout),
+        region if region == ["own", "eu", "us"][blocked] && id.is_multiple_of(3) => Err(MissReason::Timeout),
+        _ if id.is_multiple_of(7) => Err(MissReason::Timeout),
         _ => Ok(10 + random.below(90) as u32),
     };
     let end_ms = 60_000;
