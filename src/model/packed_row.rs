@@ -5,7 +5,7 @@ use super::row::PlayerRow;
 /// More than any row needs: fourteen numbers, a flag, a rating and twice ten pairs of numbers.
 const BYTES_MAX: usize = 560;
 
-/// A [`PlayerRow`] packed to a quarter of its size (100 of 400 bytes). Most of the millions of
+/// A [`PlayerRow`] packed to a fraction of its size: most numbers are small, and many fields are 0. Most of the millions of
 /// pending rows do not change again, and unpacking one costs less than a cache miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedRow(Box<[u8]>);
