@@ -36,7 +36,7 @@ const MAPS: u32 = 50;
 const PLAYERS: u32 = 100;
 
 /// Players whose server and position are shown.
-const DETAILED: usize = 20;
+const DETAILED: usize = 10;
 
 /// The ranking whose positions are shown, and how long the page waits for a board that is not in memory.
 const RANKED_BY: Ranking = Ranking::Clq1;
