@@ -9,6 +9,7 @@ use std::path::Path;
 use Applies::{Reload, Restart};
 
 use super::WebhookEvent;
+use crate::api::requests::check_scanner_name;
 use crate::api::{Permission, check_tag};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
@@ -200,7 +201,7 @@ pub const KEYS: &[KeySpec] = &[
         .described("3", "A server with at least this many players is in class 1. The players now count, or the median of the last three counts. With 1, servers with one or two players are scanned as often as full ones: more packets are sent, and fewer rounds are missed."),
     key("scan", "forget_silent_days", whole(0, 3_650, "days"), Reload)
         .described("14", "Imported servers that have not answered for so long since they were added are removed, and are not imported again for 30 days. Servers that were added by hand stay. 0: never."),
-    key("scan", "region", ValueType::Text(region), Restart)
+    key("scan", "region", ValueType::Text(check_scanner_name), Restart)
         .described(r#""local""#, "Where this machine's scanner is. Scanners on other machines (`clqd scan --join`) are in a region, too: a server is scanned from the one that answers fastest ([operations.md](operations.md#scanners-in-other-places))."),
     key("scan", "confirm_miss_by", whole(1, 3, "regions"), Reload)
         .described("2", "So many regions must miss a server before it is a miss: a fault of one network is not the server's. Without scanners in other regions it has no effect."),
@@ -494,14 +495,6 @@ fn permission(text: &str) -> Result<(), String> {
 /// Empty, or scheme and host.
 fn public_url(text: &str) -> Result<(), String> {
     if text.is_empty() { Ok(()) } else { text.parse::<PublicUrl>().map(|_| ()).map_err(|error| error.to_string()) }
-}
-
-fn region(text: &str) -> Result<(), String> {
-    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match (1..=40).contains(&text.len()) && text.chars().all(is_valid) {
-        true => Ok(()),
-        false => Err("expected 1 to 40 letters, digits and the characters - _ .".to_owned()),
-    }
 }
 
 fn site_title(text: &str) -> Result<(), String> {

@@ -22,7 +22,8 @@ pub use self::daemon::{Backup, BackupRow, Export, Reload, RestoredRow};
 pub use self::maps::{Map, Maps};
 pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
 pub use self::scanners::{
-    SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerRow, ScannerSettings, ScannersExchange, ScannersList, Scans,
+    SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerRow, ScannerSettings, ScannersExchange, ScannersList,
+    Scans, check_scanner_name,
 };
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,

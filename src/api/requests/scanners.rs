@@ -48,17 +48,21 @@ request!(ScannersExchange: "scanners.exchange", Access::SCAN => Scans, |request|
 fn check(request: &ScannersExchange) -> Result<(), String> {
     let ScannersExchange { name, region, space, outcomes, .. } = request;
     for (what, text) in [("name", name), ("region", region)] {
-        let is_valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if !(1..=NAME_CHARS_MAX).contains(&text.len()) || !text.chars().all(is_valid) {
-            return Err(format!(
-                "{what} {text:?}: expected 1 to {NAME_CHARS_MAX} letters, digits and the characters - _ ."
-            ));
-        }
+        check_scanner_name(text).map_err(|expected| format!("{what} {text:?}: {expected}"))?;
     }
     if outcomes.len() > SCANS_MAX || *space > 1_000_000 {
         return Err(format!("a scanner may hand in {SCANS_MAX} outcomes at once, and have space for 1,000,000 scans"));
     }
     Ok(())
+}
+
+/// Checks the name of a scanner or a region. Error: what is expected.
+pub fn check_scanner_name(text: &str) -> Result<(), String> {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match (1..=NAME_CHARS_MAX).contains(&text.len()) && text.chars().all(is_valid) {
+        true => Ok(()),
+        false => Err(format!("expected 1 to {NAME_CHARS_MAX} letters, digits and the characters - _ .")),
+    }
 }
 
 /// The scanners that have joined.
@@ -160,7 +164,7 @@ pub struct ScannerRow {
     /// When it was last heard, ms ago.
     pub heard_ago_ms: u64,
     /// Scans that it has.
-    pub in_hand: u64,
+    pub in_progress: u64,
     /// Scans that got an answer since it joined.
     pub answered: u64,
     /// Scans that got none.

@@ -193,7 +193,7 @@ impl Print for ScannerRow {
             ("scanner", Align::Left),
             ("region", Align::Left),
             ("heard", number),
-            ("in hand", number),
+            ("in progress", number),
             ("answered", number),
             ("missed", number),
         ];
@@ -201,7 +201,7 @@ impl Print for ScannerRow {
             self.name,
             self.region,
             format!("{:.1} s ago", self.heard_ago_ms as f64 / 1_000.0),
-            group_digits(self.in_hand),
+            group_digits(self.in_progress),
             group_digits(self.answered),
             group_digits(self.missed),
         ];

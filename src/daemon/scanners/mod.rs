@@ -3,14 +3,17 @@
 
 #![cfg_attr(
     not(test),
-    expect(clippy::disallowed_methods, reason = "who was heard when, and waits; never the time of an outcome")
+    expect(
+        clippy::disallowed_methods,
+        reason = "when scanners were last heard, and time-outs; never the time of an outcome"
+    )
 )]
 
 mod pool;
 pub mod process;
 mod wire;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,8 +39,6 @@ pub(super) struct Scanners {
     /// No scanner has joined: the pool need not be asked.
     is_alone: AtomicBool,
     start: Instant,
-    /// Scanners that were lost.
-    lost: AtomicU64,
     /// There may be scans for a scanner that waits.
     given: Notify,
 }
@@ -48,7 +49,6 @@ impl Scanners {
             pool: Mutex::new(Pool::new(own_region, confirm_miss_by as usize)),
             is_alone: AtomicBool::new(true),
             start: Instant::now(),
-            lost: AtomicU64::new(0),
             given: Notify::new(),
         }
     }
@@ -110,12 +110,13 @@ impl Scanners {
             }
             begun
         };
-        let answer = self.hand_in(engine, unix_now_ms, &name, outcomes).await;
-        let taken = match answer {
-            Ok(()) if space > 0 => Ok(self.wait_for_scans(&name, session, exchange).await),
-            Ok(()) => Ok(self.pool().take(&name, session, exchange)),
-            Err(error) => Err(error),
+        // Without space it gets no scans.
+        let wait = if space > 0 { WAIT_MAX } else { Duration::ZERO };
+        let taken = async {
+            self.hand_in(engine, unix_now_ms, &name, outcomes).await?;
+            Ok::<_, ApiError>(self.wait_for_scans(&name, session, exchange, wait).await)
         };
+        let taken = taken.await;
         self.pool().end(self.now_ms(), &name, session);
         let (batch, scans) = taken?;
         let settings = wire::settings(settings);
@@ -147,8 +148,8 @@ impl Scanners {
         Ok(())
     }
 
-    async fn wait_for_scans(&self, name: &str, session: u64, exchange: u64) -> (u64, Vec<ScanRequest>) {
-        let deadline_ms = self.now_ms() + WAIT_MAX.as_millis() as i64;
+    async fn wait_for_scans(&self, name: &str, session: u64, exchange: u64, wait: Duration) -> (u64, Vec<ScanRequest>) {
+        let deadline_ms = self.now_ms() + wait.as_millis() as i64;
         loop {
             let given = self.given.notified();
             let (batch, scans) = self.pool().take(name, session, exchange);
@@ -175,7 +176,6 @@ impl Scanners {
                 lost
             };
             for name in lost {
-                self.lost.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(name, "a scanner is lost: others get its scans");
             }
             self.given.notify_waiters();
@@ -188,23 +188,12 @@ impl Scanners {
 
     /// The scanners that have joined.
     pub fn rows(&self) -> Vec<ScannerRow> {
-        let now_ms = self.now_ms();
-        let shown = self.pool().shown().into_iter().map(|scanner| ScannerRow {
-            name: scanner.name,
-            region: scanner.region,
-            heard_ago_ms: (now_ms - scanner.heard_ms).max(0) as u64,
-            in_hand: scanner.counts.in_hand,
-            answered: scanner.counts.answered,
-            missed: scanner.counts.missed,
-        });
-        shown.collect()
+        self.pool().rows(self.now_ms())
     }
 
     /// Counters since the start, by name.
-    pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let (given_again, misses_refuted) = self.pool().counts();
-        let lost = self.lost.load(Ordering::Relaxed);
-        [("given_again", given_again), ("misses_refuted", misses_refuted), ("lost", lost)].into_iter()
+    pub fn counters(&self) -> [(&'static str, u64); 3] {
+        self.pool().counters()
     }
 
     fn is_alone(&self) -> bool {

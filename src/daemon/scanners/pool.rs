@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+use crate::api::requests::ScannerRow;
 use crate::model::ServerKey;
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 
@@ -57,6 +58,7 @@ pub(super) struct Pool {
     given_again: u64,
     /// Misses that another region did not confirm.
     misses_refuted: u64,
+    lost: u64,
 }
 
 /// A scanner on another machine.
@@ -83,7 +85,7 @@ struct Joined {
 /// What a scanner has done since it joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScannerCounts {
-    pub in_hand: u64,
+    pub in_progress: u64,
     pub answered: u64,
     pub missed: u64,
 }
@@ -126,15 +128,6 @@ pub(super) struct Greeting<'a> {
     pub batch_known: u64,
 }
 
-/// A scanner as it is shown.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ScannerShown {
-    pub name: String,
-    pub region: String,
-    pub heard_ms: i64,
-    pub counts: ScannerCounts,
-}
-
 impl Pool {
     pub fn new(own_region: &str, confirm_miss_by: usize) -> Pool {
         Pool {
@@ -146,6 +139,7 @@ impl Pool {
             own: VecDeque::new(),
             given_again: 0,
             misses_refuted: 0,
+            lost: 0,
         }
     }
 
@@ -251,7 +245,7 @@ impl Pool {
         let held = self.held.remove(&outcome.id).expect("just found");
         let region = self.region_of(by);
         if let Some(joined) = by.and_then(|name| self.scanners.get_mut(name)) {
-            joined.counts.in_hand = joined.counts.in_hand.saturating_sub(1);
+            joined.counts.in_progress = joined.counts.in_progress.saturating_sub(1);
             match outcome.result {
                 Ok(_) => joined.counts.answered += 1,
                 Err(_) => joined.counts.missed += 1,
@@ -296,13 +290,8 @@ impl Pool {
         for name in &lost {
             self.remove(now_ms, name);
         }
-        let late: Vec<u64> = self
-            .held
-            .iter()
-            .filter(|(_, held)| held.by.is_some() && held.until_ms < now_ms)
-            .map(|(id, _)| *id)
-            .collect();
-        self.give_again(now_ms, late);
+        self.lost += lost.len() as u64;
+        self.give_again(now_ms, |held| held.by.is_some() && held.until_ms < now_ms);
         if self.scanners.is_empty() && self.held.values().all(|held| held.by.is_none()) {
             // The outcomes of the own scanner need no note.
             self.held.clear();
@@ -310,35 +299,36 @@ impl Pool {
         lost
     }
 
-    pub fn shown(&self) -> Vec<ScannerShown> {
-        let shown = |(name, joined): (&String, &Joined)| ScannerShown {
+    pub fn rows(&self, now_ms: i64) -> Vec<ScannerRow> {
+        let row = |(name, joined): (&String, &Joined)| ScannerRow {
             name: name.clone(),
             region: self.regions[usize::from(joined.region)].clone(),
-            heard_ms: joined.heard_ms,
-            counts: joined.counts,
+            heard_ago_ms: (now_ms - joined.heard_ms).max(0) as u64,
+            in_progress: joined.counts.in_progress,
+            answered: joined.counts.answered,
+            missed: joined.counts.missed,
         };
-        self.scanners.iter().map(shown).collect()
+        self.scanners.iter().map(row).collect()
     }
 
-    /// Scans that were given again, and misses that another region did not confirm, since the start.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.given_again, self.misses_refuted)
+    /// Counters since the start, by name.
+    pub fn counters(&self) -> [(&'static str, u64); 3] {
+        [("given_again", self.given_again), ("misses_refuted", self.misses_refuted), ("lost", self.lost)]
     }
 
     fn remove(&mut self, now_ms: i64, name: &str) {
         self.scanners.remove(name);
-        let its: BTreeSet<u64> =
-            self.held.iter().filter(|(_, held)| held.by.as_deref() == Some(name)).map(|(id, _)| *id).collect();
-        self.give_again(now_ms, its);
+        self.give_again(now_ms, |held| held.by.as_deref() == Some(name));
     }
 
-    /// In the order in which the scans were due.
-    fn give_again(&mut self, now_ms: i64, ids: impl IntoIterator<Item = u64>) {
+    /// Gives scans to others, in the order in which they were due: numbers of scans increase.
+    fn give_again(&mut self, now_ms: i64, is_given: impl Fn(&Held) -> bool) {
+        let ids: BTreeSet<u64> = self.held.iter().filter(|(_, held)| is_given(held)).map(|(id, _)| *id).collect();
         for id in ids {
             let Some(held) = self.held.remove(&id) else { continue };
             let before = held.by.as_ref().and_then(|name| self.scanners.get_mut(name));
             if let Some(joined) = before {
-                joined.counts.in_hand = joined.counts.in_hand.saturating_sub(1);
+                joined.counts.in_progress = joined.counts.in_progress.saturating_sub(1);
                 joined.queue.retain(|request| request.id != id);
             }
             self.given_again += 1;
@@ -367,7 +357,7 @@ impl Pool {
         let own = match joined {
             Some(joined) => {
                 joined.queue.push_back(request.clone());
-                joined.counts.in_hand += 1;
+                joined.counts.in_progress += 1;
                 None
             }
             None => Some(request.clone()),

@@ -81,7 +81,7 @@ struct Process {
     /// What the daemon does not have yet.
     waiting: VecDeque<ScanOutcome>,
     dropped: u64,
-    in_hand: usize,
+    in_progress: usize,
     settings_known: Option<u64>,
     /// The number of the last answer with scans.
     batch_known: u64,
@@ -109,8 +109,7 @@ enum ExchangeError {
 impl Process {
     fn start(options: ScannerOptions) -> anyhow::Result<Process> {
         let link = Arc::new(Link::new(&options)?);
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system has no random numbers: {error}"))?;
+        let session = getrandom::u64().map_err(|error| anyhow::anyhow!("the system has no random numbers: {error}"))?;
         let start = Instant::now();
         let now = Arc::new(move || start.elapsed().as_millis() as i64);
         let (scanner, requests, outcomes) =
@@ -121,11 +120,11 @@ impl Process {
             scanner,
             requests,
             outcomes,
-            session: u64::from_le_bytes(bytes),
+            session,
             start,
             waiting: VecDeque::new(),
             dropped: 0,
-            in_hand: 0,
+            in_progress: 0,
             settings_known: None,
             batch_known: 0,
         })
@@ -184,7 +183,7 @@ impl Process {
     }
 
     fn keep(&mut self, batch: Vec<ScanOutcome>) {
-        self.in_hand = self.in_hand.saturating_sub(batch.len());
+        self.in_progress = self.in_progress.saturating_sub(batch.len());
         self.waiting.extend(batch);
     }
 
@@ -206,7 +205,8 @@ impl Process {
             let outcomes = self.waiting.iter().take(count).map(|outcome| wire::scanned(outcome.clone(), now_ms));
             // If more outcomes wait, they are handed in first.
             let is_behind = self.waiting.len() > count;
-            let space = (self.options.scan.scans_in_flight_max as usize).saturating_sub(self.in_hand).min(SCANS_MAX);
+            let space =
+                (self.options.scan.scans_in_flight_max as usize).saturating_sub(self.in_progress).min(SCANS_MAX);
             let request = ScannersExchange {
                 name: self.options.name.clone(),
                 region: self.options.region.clone(),
@@ -239,7 +239,7 @@ impl Process {
         self.batch_known = batch;
         for task in scans {
             ensure!(self.requests.send(wire::request(task)).await, "the scanner has ended");
-            self.in_hand += 1;
+            self.in_progress += 1;
         }
         Ok(())
     }

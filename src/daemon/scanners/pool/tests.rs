@@ -118,7 +118,7 @@ fn scans_of_a_lost_scanner_are_given_to_others() {
     assert_eq!(pool.tick(LOST_AFTER_MS), Vec::<String>::new());
     assert_eq!(pool.tick(LOST_AFTER_MS + 1), ["eu"]);
     let own: Vec<_> = std::iter::from_fn(|| pool.take_own()).collect();
-    assert_eq!((ids(&own), pool.counts().0), (vec![1, 3], 2));
+    assert_eq!((ids(&own), pool.given_again), (vec![1, 3], 2));
     assert!(pool.judge(5_000, Some("eu"), outcome(1, Ok(5))).is_none(), "it comes too late");
     assert!(pool.judge(5_000, None, outcome(1, Ok(5))).is_some());
 }
@@ -131,7 +131,7 @@ fn a_scanner_that_was_started_again_has_lost_its_scans() {
     assert!(pool.assign(0, request(1)).is_none());
     assert_eq!(ids(&take(&mut pool, "eu")), [1]);
     hear(&mut pool, 10, "eu", "eu", 2, 100).expect("joined again");
-    assert_eq!(pool.counts().0, 1);
+    assert_eq!(pool.given_again, 1);
     assert_eq!(pool.take_own().map(|request| request.id), Some(1));
     assert!(hear(&mut pool, 11, "eu", "eu", 1, 100).is_err(), "the one before goes on: they are two");
 }
@@ -144,7 +144,7 @@ fn a_miss_needs_a_second_region() {
     assert!(pool.judge(0, None, outcome(2, timeout())).is_none());
     assert_eq!(ids(&take(&mut pool, "eu")), [2]);
     assert!(pool.judge(0, Some("eu"), outcome(2, Ok(9))).is_some_and(|outcome| outcome.result.is_ok()));
-    assert_eq!(pool.counts(), (0, 1));
+    assert_eq!((pool.given_again, pool.misses_refuted), (0, 1));
     // Both miss it.
     hear(&mut pool, 0, "eu", "eu", 1, 100).expect("it is there");
     assert!(pool.assign(0, request(101)).is_none());
