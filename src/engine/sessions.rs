@@ -16,7 +16,7 @@ use crate::model::calendar::DAY_MS;
 use crate::model::server::{PlayerRecord, Presence, ServerRecord};
 use crate::model::view::ServerNameView;
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{Companion, ExportedSession, SessionView};
+use crate::model::view::session::{Companion, ExportedSession, SessionView, Visitor, Visitors};
 use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
 use crate::rank::INVISIBLE_GAP_MS;
 
@@ -289,6 +289,39 @@ impl Engine {
         let since_ms = last_s.map_or(0, |last_s| self.now_ms() - i64::from(last_s) * 1_000);
         let found = self.sessions_on(source, server, since_ms, most)?;
         self.newest_sessions(source, found, most)
+    }
+
+    /// The players of a server within the last `last_s` seconds, from at most `sessions_max` of the newest sessions; at
+    /// most `most` of them with their names, each of which is read.
+    pub fn server_visitors(
+        &self,
+        source: &dyn StateReader,
+        url: &ServerUrl,
+        last_s: u32,
+        sessions_max: usize,
+        most: usize,
+    ) -> Result<Visitors, ViewError> {
+        let (server, _) = self.find_server(url)?;
+        let since_ms = self.now_ms() - i64::from(last_s) * 1_000;
+        let mut sums: FxHashMap<PlayerKey, Visitor> = FxHashMap::default();
+        for (SessionKey { player, end_ms, .. }, session, open) in
+            self.sessions_on(source, server, since_ms, sessions_max)?.into_iter().take(sessions_max)
+        {
+            let sum = sums.entry(player).or_insert_with(|| Visitor::of(player.0));
+            sum.sessions += 1;
+            sum.time_ms += end_ms - session.start_ms;
+            sum.points = session.points.map(|points| points.saturating_add(sum.points.unwrap_or(0))).or(sum.points);
+            sum.last_ms = sum.last_ms.max(end_ms);
+            sum.open |= open;
+        }
+        let count = sums.len() as u32;
+        let mut longest: Vec<Visitor> = sums.into_values().collect();
+        longest.sort_unstable_by_key(|visitor| (Reverse(visitor.time_ms), visitor.player_key));
+        longest.truncate(most);
+        for visitor in &mut longest {
+            (visitor.name, visitor.display) = self.player_names(source, PlayerKey(visitor.player_key))?;
+        }
+        Ok(Visitors { count, longest })
     }
 
     /// The players who were there during the newest sessions of a player, those who were together longest first.

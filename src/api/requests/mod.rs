@@ -30,7 +30,7 @@ pub use self::servers::{
     ServerPageLine, ServersAdd, ServersBest, ServersBudget, ServersCountries, ServersList, ServersNext, ServersPage,
     ServersRemove, ServersSearch, ServersShow, ServersTag, ServersTags, ServersTrust,
 };
-pub use self::sessions::{ExportSessions, PlayerCompanions, PlayerSessions, ServersSessions};
+pub use self::sessions::{ExportSessions, PlayerCompanions, PlayerSessions, ServersSessions, ServersVisitors};
 pub use self::site::{Overview, Series, Status};
 use super::request::RequestInfo;
 
@@ -40,7 +40,7 @@ macro_rules! requests {
     ($pass:ident) => {
         $pass! {
             read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerCompanions, PlayerForgotten, PlayerSearch, PlayerSessions,
-                PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, Standings, Status, Top, Windows;
+                PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, ServersVisitors, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
             run ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList;

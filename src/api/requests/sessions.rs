@@ -12,12 +12,13 @@ use crate::api::request::{Read, request};
 use crate::model::PlayerKey;
 use crate::model::url::ServerUrl;
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{Companion, ExportedSession, SessionView};
+use crate::model::view::session::{Companion, ExportedSession, SessionView, Visitors};
 
 kinds! {
     SessionView: "session", "Session";
     ExportedSession: "exported_session", "ExportedSession";
     Companion: "companion", "Companion";
+    Visitors: "visitors", "Visitors";
 }
 
 /// The newest sessions of a player, open ones first; of a name, those of its players in all games.
@@ -59,6 +60,32 @@ impl Read for ServersSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
         let most = self.count as usize;
         Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, self.last_s, most))??)
+    }
+}
+
+/// The players of a server within some time, those who were there longest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServersVisitors {
+    /// The URL of the server.
+    #[schema(value_type = String, example = "quake3://192.0.2.7:27960")]
+    pub url: ServerUrl,
+    /// The time until now, s.
+    pub last_s: u32,
+    /// Most sessions that are looked at, the newest.
+    pub sessions: u32,
+    /// Most players with their names.
+    pub count: u32,
+}
+
+request!(ServersVisitors: "servers.visitors", Access::Read => Visitors, |request| {
+    checks::rows(request.sessions).and_then(|()| checks::rows(request.count))
+});
+
+impl Read for ServersVisitors {
+    fn answer(&self, host: &dyn Host) -> Result<Visitors, ApiError> {
+        let (sessions, most) = (self.sessions as usize, self.count as usize);
+        Ok(host.read(|view| view.engine.server_visitors(view.reader, &self.url, self.last_s, sessions, most))??)
     }
 }
 

@@ -116,6 +116,7 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&PlayerCompanions { player_key: 7, count: 9 }),
         round_trip(&PlayerSessions { player: PlayerSelector::Key(7), count: 9 }),
         round_trip(&ServersSessions { url: url("quake3://a:1"), last_s: Some(5), count: 9 }),
+        round_trip(&ServersVisitors { url: url("quake3://a:1"), last_s: 5, sessions: 7, count: 9 }),
         round_trip(&Reload {}),
     ];
     let mut listed: Vec<&str> = REQUESTS.iter().map(|request| request.name).collect();

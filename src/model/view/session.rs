@@ -46,6 +46,45 @@ pub struct Companion {
     pub together_ms: i64,
 }
 
+/// The players who were on a server within some time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Visitors {
+    /// Number of players.
+    pub count: u32,
+    /// Those who were there longest, the longest first.
+    pub longest: Vec<Visitor>,
+}
+
+/// What a player did on a server within some time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Visitor {
+    /// The number of the player.
+    pub player_key: u32,
+    /// The name, normalised.
+    pub name: String,
+    /// The name as last seen.
+    pub display: String,
+    /// Length of all sessions, ms.
+    pub time_ms: i64,
+    /// Points collected; absent where the protocol has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<i64>,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Time of the last list with the player, Unix ms.
+    pub last_ms: i64,
+    /// The player is there, as far as is known.
+    pub open: bool,
+}
+
+impl Visitor {
+    /// A player without a session.
+    pub fn of(player_key: u32) -> Visitor {
+        let (name, display) = (String::new(), String::new());
+        Visitor { player_key, name, display, time_ms: 0, points: None, sessions: 0, last_ms: i64::MIN, open: false }
+    }
+}
+
 /// A complete session as `clqd export --sessions` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExportedSession {

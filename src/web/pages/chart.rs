@@ -228,12 +228,27 @@ fn runs(values: &[Option<f64>]) -> Vec<(usize, Vec<f64>)> {
 
 fn line(values: &[Option<f64>], scale: &Scale) -> String {
     let mut d = String::new();
-    for (first, run) in runs(values) {
-        for (slot, value) in (first..).zip(&run).filter(|_| run.len() > 1) {
-            let _ = write!(d, "{}{} {}", if slot == first { "M" } else { "L" }, scale.x(slot), scale.y(*value));
-        }
+    for (first, run) in runs(values).iter().filter(|(_, run)| run.len() > 1) {
+        write_run(&mut d, *first, run, scale);
     }
     d
+}
+
+/// The points of a run. They are relative, which takes half of the bytes.
+fn write_run(d: &mut String, first: usize, run: &[f64], scale: &Scale) {
+    let mut at = (0, 0);
+    for (slot, value) in (first..).zip(run) {
+        let point = (scale.x(slot), scale.y(*value));
+        let before = if slot == first {
+            "M"
+        } else if slot == first + 1 {
+            "l"
+        } else {
+            " "
+        };
+        let _ = write!(d, "{before}{} {}", point.0 - at.0, point.1 - at.1);
+        at = point;
+    }
 }
 
 /// The values without that of a running slot; the last two, if there are both.
@@ -258,11 +273,8 @@ fn points(values: &[Option<f64>], scale: &Scale) -> String {
 fn area(values: &[Option<f64>], scale: &Scale) -> String {
     let mut d = String::new();
     for (first, run) in runs(values) {
-        let _ = write!(d, "M{} {}", scale.x(first), scale.y(0.0));
-        for (slot, value) in (first..).zip(&run) {
-            let _ = write!(d, "L{} {}", scale.x(slot), scale.y(*value));
-        }
-        let _ = write!(d, "V{}Z", scale.y(0.0));
+        write_run(&mut d, first, &run, scale);
+        let _ = write!(d, "V{}H{}Z", scale.y(0.0), scale.x(first));
     }
     d
 }
@@ -322,9 +334,9 @@ mod tests {
     fn gaps_interrupt_the_line() {
         let values = [Some(1.0), Some(2.0), None, Some(2.0), None];
         let scale = Scale { slots: 5, min: 0.0, max: 2.0, high: High::Large };
-        assert_eq!(line(&values, &scale), "M84 100L240 14");
+        assert_eq!(line(&values, &scale), "M84 100l156 -86");
         assert_eq!(points(&values, &scale), "M552 14h0");
-        assert_eq!(area(&values, &scale), "M84 186L84 100L240 14V186ZM552 186L552 14V186Z");
+        assert_eq!(area(&values, &scale), "M84 100l156 -86V186H84ZM552 14V186H552Z");
         assert_eq!(line(&[None; 3], &scale), "");
     }
 

@@ -36,8 +36,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let url = query::server_url(&url)?;
     let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
-    let (last_s, count) = (Some(sessions::ON_SERVER_S), sessions::ON_SERVER_MAX);
-    let sessions = context.ask(requests::ServersSessions { url: url.clone(), last_s, count }).await?;
+    let visitors = context.ask(sessions::visitors(url.clone())).await?;
     let path = server_path(url.as_str());
     let boards =
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
@@ -49,7 +48,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         h2 { (text!("server-players-now")) }
         div #players data-part { (players(&detail.players_listed)) }
         (boards.markup)
-        (folded(&text!("server-players-of-day"), true, sessions::on_server(&sessions)))
+        (folded(&text!("server-players-of-day"), true, sessions::on_server(&visitors)))
         (folded(&text!("home-over-time"), true, html! {
             @match &detail.series { Some(series) => (charts(series, &detail)), None => p { (text!("no-data-yet")) } }
         }))

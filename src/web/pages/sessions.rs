@@ -1,6 +1,5 @@
 //! Sessions on the pages of players and servers: when somebody played, and who was on a server. Times are UTC.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
@@ -9,26 +8,34 @@ use super::format::{count, duration, short_time, signed, utc, weekday};
 use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark};
 use super::names;
 use super::server_table::{map_path, server_path};
+use crate::api::requests::ServersVisitors;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
-use crate::model::view::session::{Companion, SessionView};
+use crate::model::url::ServerUrl;
+use crate::model::view::session::{Companion, SessionView, Visitor, Visitors};
 use crate::web::texts::{rich_text, text};
 
-/// Sessions that the pages are computed from, at most: each takes some microseconds to read.
+/// Sessions that the pages are computed from, at most.
 pub(super) const OF_PLAYER_MAX: u32 = 1_000;
-pub(super) const ON_SERVER_MAX: u32 = 2_000;
+const ON_SERVER_MAX: u32 = 2_000;
 
 /// Sessions in the list of a player, and players in the list of a server: at first, and when more are unfolded.
 const LISTED: usize = 10;
 const FOLDED_MAX: usize = 50;
+
+/// Seconds of which the players of a server are listed.
+const ON_SERVER_S: u32 = 86_400;
+
+/// What the page of a server asks for.
+pub(super) fn visitors(url: ServerUrl) -> ServersVisitors {
+    let count = (LISTED + FOLDED_MAX) as u32;
+    ServersVisitors { url, last_s: ON_SERVER_S, sessions: ON_SERVER_MAX, count }
+}
 
 /// Players that are named as those who play with a player.
 pub(super) const COMPANIONS: u32 = 8;
 
 /// Days of the drawing of a player.
 const DAYS_MAX: usize = 14;
-
-/// Seconds of which the players of a server are listed.
-pub(super) const ON_SERVER_S: u32 = 86_400;
 
 /// The sessions of a player: drawings and a list.
 pub(super) fn of_player(sessions: &[SessionView], player_key: u32) -> Markup {
@@ -65,10 +72,10 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
                 tbody {
                     @for session in sessions {
                         tr {
-                            td { (until(session)) }
+                            td { (until(session.open, session.end_ms)) }
                             td .n { (duration(session.end_ms - session.start_ms)) }
                             td .name { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
-                            td .n { @match session.points { Some(points) => (signed(points)), None => "-" } }
+                            td .n { (points(session.points)) }
                             td { a href=(map_path(&session.map)) { (names::plain(&session.map)) } }
                         }
                     }
@@ -79,12 +86,15 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
 }
 
 /// `11-27 03:44`, or `now`.
-fn until(session: &SessionView) -> Markup {
-    if session.open {
-        html! { strong { (text!("now")) } }
-    } else {
-        short_time(session.end_ms, "%m-%d %H:%M")
+fn until(open: bool, end_ms: i64) -> Markup {
+    match open {
+        true => html! { strong { (text!("now")) } },
+        false => short_time(end_ms, "%m-%d %H:%M"),
     }
+}
+
+fn points(points: Option<i64>) -> String {
+    points.map_or_else(|| "-".to_owned(), signed)
 }
 
 /// The players who were on the same servers at the same time.
@@ -166,42 +176,24 @@ fn hours_and_minutes(ms: i64) -> String {
     format!("{}:{:02}", minutes / 60, minutes % 60)
 }
 
-/// What a player did on a server.
-struct PlayerSum<'s> {
-    newest: &'s SessionView,
-    sessions: u64,
-    ms: i64,
-    points: Option<i64>,
-}
-
 /// The players of the last 24 hours of a server, those who were there longest first.
-pub(super) fn on_server(sessions: &[SessionView]) -> Markup {
-    let mut sums: BTreeMap<u32, PlayerSum<'_>> = BTreeMap::new();
-    for session in sessions {
-        let sum =
-            sums.entry(session.player_key).or_insert(PlayerSum { newest: session, sessions: 0, ms: 0, points: None });
-        sum.sessions += 1;
-        sum.ms += session.end_ms - session.start_ms;
-        sum.points = session.points.map(|points| points.saturating_add(sum.points.unwrap_or(0))).or(sum.points);
-    }
-    let mut sums: Vec<PlayerSum<'_>> = sums.into_values().collect();
-    sums.sort_by_key(|sum| (Reverse(sum.ms), sum.newest.player_key));
-    let (first, rest) = sums.split_at(sums.len().min(LISTED));
+pub(super) fn on_server(visitors: &Visitors) -> Markup {
+    let (first, rest) = visitors.longest.split_at(visitors.longest.len().min(LISTED));
     html! {
-        @if sums.is_empty() { p { (text!("nobody")) } } @else {
-            p .soft { (text!("sessions-players", count = sums.len())) }
+        @if first.is_empty() { p { (text!("nobody")) } } @else {
+            p .soft { (text!("sessions-players", count = visitors.count)) }
             (table_on_server(&text!("sessions-longest"), first))
             @if !rest.is_empty() {
                 details {
                     summary { (text!("sessions-more-players")) }
-                    (table_on_server(&text!("sessions-more-players"), &rest[..rest.len().min(FOLDED_MAX)]))
+                    (table_on_server(&text!("sessions-more-players"), rest))
                 }
             }
         }
     }
 }
 
-fn table_on_server(title: &str, sums: &[PlayerSum<'_>]) -> Markup {
+fn table_on_server(title: &str, visitors: &[Visitor]) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(title) {
             table {
@@ -213,13 +205,13 @@ fn table_on_server(title: &str, sums: &[PlayerSum<'_>]) -> Markup {
                     }
                 }
                 tbody {
-                    @for PlayerSum { newest, sessions, ms, points } in sums {
+                    @for visitor in visitors {
                         tr {
-                            td .name { a href={ "/players/" (newest.player_key) } { (names::player(&newest.display, &newest.name)) } }
-                            td .n { (duration(*ms)) }
-                            td .n { @match points { Some(points) => (signed(*points)), None => "-" } }
-                            td .n { (count(*sessions)) }
-                            td { (until(newest)) }
+                            td .name { a href={ "/players/" (visitor.player_key) } { (names::player(&visitor.display, &visitor.name)) } }
+                            td .n { (duration(visitor.time_ms)) }
+                            td .n { (points(visitor.points)) }
+                            td .n { (count(visitor.sessions)) }
+                            td { (until(visitor.open, visitor.last_ms)) }
                         }
                     }
                 }
@@ -268,8 +260,16 @@ mod tests {
     }
 
     #[test]
-    fn players_of_a_server_are_summed() {
-        let drawn = on_server(&[session(DAY_MS, DAY_MS + HOUR_MS), session(0, HOUR_MS)]).into_string();
+    fn players_of_a_server_are_listed() {
+        let sum = Visitor {
+            name: "<b>".into(),
+            time_ms: 2 * HOUR_MS,
+            points: Some(10),
+            sessions: 2,
+            last_ms: DAY_MS,
+            ..Visitor::of(7)
+        };
+        let drawn = on_server(&Visitors { count: 1, longest: vec![sum] }).into_string();
         assert!(drawn.contains("1 player.") && drawn.contains("2 h 00 min") && drawn.contains(">10<"), "{drawn}");
         assert!(drawn.contains("&lt;b&gt;") && !drawn.contains("<b>"), "{drawn}");
     }

@@ -295,6 +295,7 @@ fn commands_print_what_the_description_of_requests_says() {
         ("top", json!({ "server": server, "ranking": "elo", "week": "2025-W47", "count": 3 })),
         ("series", json!({})),
         ("player.companions", json!({ "player_key": player["player_key"], "count": 5 })),
+        ("servers.visitors", json!({ "url": server, "last_s": 9, "sessions": 5, "count": 5 })),
         ("scanners.exchange", json!({ "name": "a", "region": "eu", "session": 7, "space": 5, "outcomes": [] })),
         ("scanners.list", json!({})),
     ] {
