@@ -59,6 +59,8 @@ pub enum ErrorCode {
     Busy,
     /// The daemon is stopping.
     Stopping,
+    /// Another engine leads the cluster: only that one executes the request.
+    NotLeader,
     Internal,
     /// An error code of a newer daemon.
     #[serde(other)]

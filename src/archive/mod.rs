@@ -13,6 +13,7 @@
 //! - [`restore`]: reads whole tables, in pages, to build a state from them.
 //! - [`schema`]: applying `schema.sql`; [`migrations`]: the steps from older versions;
 //!   [`sql_script`] splits scripts into statements.
+//! - [`shared_log`]: the log of a cluster of engines, in the same database.
 //! - [`sql`]: text of SQL statements.
 //! - [`settings`], [`hosts`], [`error`], [`worker_status`]: configuration, errors and the reported status.
 //!
@@ -32,6 +33,7 @@ mod migrations;
 mod restore;
 mod schema;
 mod settings;
+mod shared_log;
 mod sql;
 mod sql_script;
 mod upsert;
@@ -49,6 +51,7 @@ pub use migrations::MigrationStep;
 pub use restore::{Page, PageKey};
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, OnOlderDatabase, Tls};
+pub use shared_log::{Fenced, Leader, Member, SeenEngine, SharedBatch, SharedLog};
 pub use verify::{RowDifference, Verification};
 pub use worker::run;
 pub use write_method::WriteMethod;

@@ -16,6 +16,7 @@ pub mod backup;
 pub mod board;
 pub mod check_config;
 pub mod clock;
+mod cluster;
 pub mod context;
 pub mod demo;
 mod detect;
@@ -133,6 +134,10 @@ pub enum Command {
     /// List the scanners on other machines
     #[command(hide = true)]
     Scanners,
+    /// Show the engines of a cluster
+    #[command(hide = true)]
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
     /// Query game servers directly, without a daemon
     Query(query::QueryArgs),
     /// Check, print, repair or import the log in the state directory
@@ -213,6 +218,7 @@ impl Cli {
             Command::Scan(_) if app.json() => Err(no_json("scan")),
             Command::Scan(args) => scan::run(args, &app),
             Command::Scanners => scan::scanners(&app),
+            Command::Cluster(command) => cluster::run(command, &app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => restore::run(&args, &app),
             Command::Query(args) => query::run(&args, &app),

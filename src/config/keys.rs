@@ -151,6 +151,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("web", "The HTTP server: a website, an API and metrics. docs/web.md describes it."),
     ("site", "Whose website it is."),
     ("geo", "Where servers are."),
+    (
+        "cluster",
+        "Several engines that keep one state, so that the loss of a machine costs seconds. Their log is in the database of `archive.url`. See [operations.md](operations.md#several-engines).",
+    ),
 ];
 
 /// All keys, in the order of `config/clqd.toml`.
@@ -367,6 +371,12 @@ pub const KEYS: &[KeySpec] = &[
         .described("[]", r#"Links at the end of every page, each a name and a URL, such as "Imprint https://example.org/imprint": imprint, privacy, forum, Discord."#),
     key("geo", "database", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "File in MaxMind's format with countries of addresses, such as those of DB-IP Lite or GeoLite2; their licences ask for a credit, for example in `site.links`. The website then shows the country of servers whose URL has an address. It is read at the start. Empty: nothing of it is shown."),
+    key("cluster", "engine", ValueType::Text(engine_name), Restart)
+        .described(r#""""#, "Name of this engine in its cluster, such as \"a\"; each one needs its own. Empty: this is the only engine, and nothing of it is in the database but the archive."),
+    key("cluster", "address", ValueType::Text(public_url), Restart)
+        .described(r#""""#, r#"Where the other machines reach the HTTP server of this engine, such as "https://a.example.org": scanners find the leader by it. Empty: they find it by the URLs they are given."#),
+    key("cluster", "keep_log_days", whole(1, 3_650, "days"), Restart)
+        .described("8", "Days for which the log is kept in the database. An engine that was away for longer needs a copy of the state of another one."),
 ];
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
@@ -408,6 +418,10 @@ fn accept_any(_: &str) -> Result<(), String> {
 
 fn not_empty(text: &str) -> Result<(), String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
+}
+
+fn engine_name(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { check_scanner_name(text) }
 }
 
 fn master_url(text: &str) -> Result<(), String> {

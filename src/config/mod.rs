@@ -69,6 +69,7 @@ pub struct Config {
     pub web: WebConfig,
     pub site: SiteConfig,
     pub geo: GeoConfig,
+    pub cluster: ClusterConfig,
     /// Messages about servers and boards; the shipped file has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhook: Vec<WebhookConfig>,
@@ -303,6 +304,22 @@ pub struct CaptureConfig {
 impl CaptureConfig {
     pub fn is_enabled(&self) -> bool {
         !self.dir.as_os_str().is_empty()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterConfig {
+    /// Empty: there is no cluster.
+    pub engine: String,
+    /// A URL; empty: unknown.
+    pub address: String,
+    pub keep_log_days: u32,
+}
+
+impl ClusterConfig {
+    pub fn is_on(&self) -> bool {
+        !self.engine.is_empty()
     }
 }
 
@@ -552,6 +569,10 @@ impl Config {
             let (missing, given) =
                 if has_cert { ("web.tls_key", "web.tls_cert") } else { ("web.tls_cert", "web.tls_key") };
             problems.extend(lines.problems(vec![(missing, format!("is empty, but {given} is not; set both"))]));
+        }
+        if config.cluster.is_on() && config.archive.url.is_empty() {
+            let message = "is set, but archive.url is empty: the log of a cluster is in that database".to_owned();
+            problems.extend(lines.problems(vec![("cluster.engine", message)]));
         }
         let (players, weeks) = (config.store.keep_players_weeks, config.store.keep_weeks);
         if (1..=weeks).contains(&players) {

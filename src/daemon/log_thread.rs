@@ -1,17 +1,29 @@
 //! The thread that writes the log. The engine fills the next batch meanwhile, and never waits for
 //! the disk except at rare commands.
+//!
+//! In a cluster, a batch of the leader is first in the database, then in its files; it counts as written when it is in
+//! both. A follower copies the batches of the leader into its files.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::log::{Batch, BatchBuilder, LogError, LogEvent, LogFileLock, LogWriter, RecordedSettings, Retention};
+use crate::daemon::cluster::{Appended, Leadership};
+use crate::log::{
+    Batch, BatchBuilder, CopyDecoder, CopyError, LogCopy, LogError, LogEvent, LogFileLock, LogWriter, RecordedSettings,
+    Retention, SealedBatch, WriterSettings,
+};
 use crate::model::calendar::DAY_MS;
 
 /// Size of the next batch at which scans are discarded. The batch that is being written is at most as
 /// large.
 const UNSYNCED_BYTES_MAX: usize = 128 << 20;
+
+/// The same in a cluster, so that a batch fits into a row of the database: some minutes of scans.
+const UNSHARED_BYTES_MAX: usize = 8 << 20;
 
 /// Ticks alone are written at this interval, so that an idle daemon leaves the disk in peace.
 const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
@@ -21,14 +33,37 @@ const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
 pub(super) enum LogThreadError {
     #[error("cannot write the log")]
     Log(#[from] LogError),
+    /// What this engine has applied since its last batch in the log never happened.
+    #[error("another engine of the cluster has taken over")]
+    Fenced,
+    #[error("the database does not answer: the scans that wait for it are lost")]
+    NotShared,
+    #[error("the log of the cluster does not continue the log of this state")]
+    Copy(#[from] CopyError),
     #[error("the thread that writes the log has ended")]
     Ended,
+}
+
+/// Where the log goes to.
+enum Writer {
+    Log(LogWriter),
+    /// First to the database.
+    Shared(LogWriter, Leadership),
+    /// Of the log of a leader.
+    Copy(LogCopy),
 }
 
 enum Work {
     Write {
         batch: Batch,
         now_ms: i64,
+    },
+    Copy(SealedBatch),
+    /// The follower becomes the leader.
+    Lead {
+        leadership: Leadership,
+        now_ms: i64,
+        builder: Sender<Result<BatchBuilder, LogError>>,
     },
     /// Removes old segments. A start needs the batches after `position`.
     RemoveOld {
@@ -40,6 +75,11 @@ enum Work {
 
 pub(super) struct LogThread {
     builder: BatchBuilder,
+    /// `None`: this engine writes the log.
+    decoder: Option<CopyDecoder>,
+    is_shared: bool,
+    /// The work of a leader ends although the database does not answer.
+    stop: Arc<AtomicBool>,
     /// When what is not written is to be written, Unix ms; `None`: everything is written.
     write_due_ms: Option<i64>,
     /// The settings that hold now. Each segment begins with them.
@@ -54,6 +94,8 @@ pub(super) struct LogThread {
     results: UnboundedReceiver<Result<u64, LogThreadError>>,
     /// When the batch that is being written was handed over, Unix ms.
     writing_since_ms: Option<i64>,
+    /// Batches that are being written: one, of a follower several.
+    in_flight: usize,
     /// Everything until this batch is on disk.
     synced: u64,
     /// The last batch of earlier processes.
@@ -67,24 +109,52 @@ impl LogThread {
         settings: RecordedSettings,
         retention: Retention,
     ) -> std::io::Result<LogThread> {
+        LogThread::start_with(Writer::Log(writer), builder, None, settings, retention)
+    }
+
+    /// Of an engine of a cluster, which follows until it leads.
+    pub(super) fn start_following(
+        (copy, decoder): (LogCopy, CopyDecoder),
+        settings: RecordedSettings,
+        retention: Retention,
+    ) -> std::io::Result<LogThread> {
+        let builder = BatchBuilder::after(decoder.next_seq() - 1);
+        LogThread::start_with(Writer::Copy(copy), builder, Some(decoder), settings, retention)
+    }
+
+    fn start_with(
+        writer: Writer,
+        builder: BatchBuilder,
+        decoder: Option<CopyDecoder>,
+        settings: RecordedSettings,
+        retention: Retention,
+    ) -> std::io::Result<LogThread> {
+        let stop = Arc::<AtomicBool>::default();
+        let stopped = stop.clone();
         let file_lock = LogFileLock::default();
         let lock = file_lock.clone();
         let (work, received) = std::sync::mpsc::channel();
         let (results_tx, results) = unbounded_channel();
         let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
-            let mut writer = writer;
+            let mut writer = Some(writer);
             for work in received {
-                let result = perform(&mut writer, work, &lock);
+                let result = perform(&mut writer, work, &lock, &stopped);
                 let is_failed = matches!(result, Some(Err(_)));
                 // The daemon may have been dropped.
                 if result.is_some_and(|result| results_tx.send(result).is_err()) || is_failed {
                     return;
                 }
             }
+            if let Some(Writer::Shared(_, leadership)) = writer {
+                leadership.release();
+            }
         })?;
         let synced = builder.last_seq();
         Ok(LogThread {
             builder,
+            is_shared: decoder.is_some(),
+            decoder,
+            stop,
             write_due_ms: None,
             settings,
             day: i64::MIN,
@@ -95,6 +165,7 @@ impl LogThread {
             thread: Some(thread),
             results,
             writing_since_ms: None,
+            in_flight: 0,
             synced,
             earlier: synced,
         })
@@ -123,14 +194,59 @@ impl LogThread {
         self.builder.append(&LogEvent::Settings { t_ms, settings: self.settings.clone() });
     }
 
+    /// Does not wait for ever for the database of a cluster any more.
+    pub(super) fn begin_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another engine writes the log.
+    pub(super) fn is_following(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Decodes the next batch of the leader, and begins to write it.
+    pub(super) fn copy(
+        &mut self,
+        batch: SealedBatch,
+        now_ms: i64,
+        each: impl FnMut(LogEvent),
+    ) -> Result<(), LogThreadError> {
+        let decoder = self.decoder.as_mut().expect("a leader copies nothing");
+        decoder.decode(&batch, each)?;
+        self.builder = BatchBuilder::after(batch.seq());
+        self.writing_since_ms.get_or_insert(now_ms);
+        self.in_flight += 1;
+        self.work.send(Work::Copy(batch)).map_err(|_| LogThreadError::Ended)
+    }
+
+    /// Writes the log from now on, with the settings that hold in it.
+    pub(super) fn lead(
+        &mut self,
+        leadership: Leadership,
+        settings: RecordedSettings,
+        now_ms: i64,
+    ) -> Result<(), LogThreadError> {
+        self.finish_write()?;
+        let (sender, builder) = std::sync::mpsc::channel();
+        let work = Work::Lead { leadership, now_ms, builder: sender };
+        self.work.send(work).map_err(|_| LogThreadError::Ended)?;
+        self.builder = builder.recv().map_err(|_| LogThreadError::Ended)??;
+        (self.decoder, self.settings) = (None, settings);
+        Ok(())
+    }
+
     /// Adds an event to the next batch.
     pub(super) fn append(&mut self, event: &LogEvent) {
+        assert!(!self.is_following(), "only the leader changes the state");
         if self.builder.is_at_segment_start() {
             self.append_settings(event.t_ms());
         }
         self.builder.append(event);
         match event {
-            LogEvent::Tick { t_ms, .. } => _ = self.write_due_ms.get_or_insert(t_ms + TICKS_WRITTEN_AFTER_MS),
+            // In a cluster, ticks show that the leader is there.
+            LogEvent::Tick { t_ms, .. } if !self.is_shared => {
+                _ = self.write_due_ms.get_or_insert(t_ms + TICKS_WRITTEN_AFTER_MS);
+            }
             _ => self.write_due_ms = Some(i64::MIN),
         }
     }
@@ -185,7 +301,7 @@ impl LogThread {
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        self.builder.bytes() > UNSYNCED_BYTES_MAX
+        self.builder.bytes() > if self.is_shared { UNSHARED_BYTES_MAX } else { UNSYNCED_BYTES_MAX }
     }
 
     /// Hands the events over. No batch is being written.
@@ -205,6 +321,7 @@ impl LogThread {
         self.write_due_ms = None;
         let Some(batch) = batch else { return Ok(()) };
         self.writing_since_ms = Some(now_ms);
+        self.in_flight = 1;
         self.work.send(Work::Write { batch, now_ms }).map_err(|_| LogThreadError::Ended)
     }
 
@@ -221,18 +338,19 @@ impl LogThread {
 
     /// As `next_result`, but blocks, and returns at once if no batch is being written.
     pub(super) fn finish_write(&mut self) -> Result<(), LogThreadError> {
-        match self.writing_since_ms {
-            Some(_) => {
-                let result = self.results.blocking_recv();
-                self.note_result(result)
-            }
-            None => Ok(()),
+        while self.writing_since_ms.is_some() {
+            let result = self.results.blocking_recv();
+            self.note_result(result)?;
         }
+        Ok(())
     }
 
     fn note_result(&mut self, result: Option<Result<u64, LogThreadError>>) -> Result<(), LogThreadError> {
         self.synced = result.ok_or(LogThreadError::Ended)??;
-        self.writing_since_ms = None;
+        self.in_flight -= 1;
+        if self.in_flight == 0 {
+            self.writing_since_ms = None;
+        }
         Ok(())
     }
 
@@ -254,6 +372,7 @@ impl LogThread {
 impl Drop for LogThread {
     /// Waits for the thread, which holds the lock of the log.
     fn drop(&mut self) {
+        self.begin_stop();
         self.work = std::sync::mpsc::channel().0;
         if let Some(thread) = self.thread.take() {
             // It has already printed its panic message.
@@ -263,17 +382,51 @@ impl Drop for LogThread {
 }
 
 /// Returns the batch that is on disk, or an error, if the caller waits for it.
-fn perform(writer: &mut LogWriter, work: Work, lock: &LogFileLock) -> Option<Result<u64, LogThreadError>> {
-    match work {
-        Work::Write { batch, now_ms } => {
+fn perform(
+    writer: &mut Option<Writer>,
+    work: Work,
+    lock: &LogFileLock,
+    stop: &AtomicBool,
+) -> Option<Result<u64, LogThreadError>> {
+    match (work, writer.as_mut()?) {
+        (Work::Write { batch, now_ms }, Writer::Log(log)) => {
             let seq = batch.last_seq();
-            Some(writer.write(batch, now_ms).map(|()| seq).map_err(LogThreadError::Log))
+            Some(log.write(batch, now_ms).map(|()| seq).map_err(LogThreadError::Log))
         }
-        Work::RemoveOld { position, now_ms, retention } => {
-            if let Err(error) = retention.apply(writer.dir(), lock, position, now_ms) {
+        (Work::Write { batch, now_ms }, Writer::Shared(log, leadership)) => {
+            let seq = batch.last_seq();
+            let sealed = log.seal(batch);
+            let appended = if sealed.has_events() { leadership.append(&sealed, stop) } else { Appended::Yes };
+            Some(match appended {
+                Appended::Yes => log.write_sealed(&sealed, now_ms).map(|()| seq).map_err(LogThreadError::Log),
+                Appended::Fenced => Err(LogThreadError::Fenced),
+                Appended::GaveUp => Err(LogThreadError::NotShared),
+            })
+        }
+        (Work::Copy(batch), Writer::Copy(copy)) => {
+            Some(copy.write(&batch).map(|()| batch.seq()).map_err(LogThreadError::Log))
+        }
+        (Work::Lead { leadership, now_ms, builder }, _) => {
+            let Some(Writer::Copy(copy)) = writer.take() else { return Some(Err(LogThreadError::Ended)) };
+            let settings = WriterSettings::new(copy.dir().to_owned());
+            let begun = copy.into_writer(&settings, now_ms).map(|(log, first)| {
+                *writer = Some(Writer::Shared(log, leadership));
+                first
+            });
+            // The engine thread waits for it.
+            _ = builder.send(begun);
+            None
+        }
+        (Work::RemoveOld { position, now_ms, retention }, writer) => {
+            let dir = match writer {
+                Writer::Log(log) | Writer::Shared(log, _) => log.dir(),
+                Writer::Copy(copy) => copy.dir(),
+            };
+            if let Err(error) = retention.apply(dir, lock, position, now_ms) {
                 tracing::warn!("{:#}; the next checkpoint tries again", anyhow::Error::new(error));
             }
             None
         }
+        (Work::Write { .. }, Writer::Copy(_)) | (Work::Copy(_), _) => Some(Err(LogThreadError::Ended)),
     }
 }

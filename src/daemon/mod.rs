@@ -12,6 +12,7 @@ mod archive_task;
 mod archive_verify;
 mod backup;
 mod board_builder;
+mod cluster;
 mod disk_space;
 mod engine_thread;
 mod history;
@@ -30,6 +31,7 @@ mod views;
 mod webhooks;
 pub mod window_rebuild;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -45,21 +47,23 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{ApiError, ErrorCode, Read, checked};
+use crate::archive::Member;
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
+use crate::daemon::cluster::{Cluster, Follower, Role};
 use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, Scanning, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
-use crate::daemon::log_thread::LogThread;
+use crate::daemon::log_thread::{LogThread, LogThreadError};
 use crate::daemon::views::Views;
 use crate::games;
 use crate::geo;
-use crate::log::{BatchBuilder, LogWriter, WriterSettings};
+use crate::log::{BatchBuilder, LogCopy, LogWriter, WriterSettings};
 use crate::logging::LogFilter;
 use crate::scan::{Reloader, ScanCounters, ScanSettings, Scanner};
 use crate::shutdown;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
-use crate::state::recovery::{self, Recovered};
+use crate::state::recovery::{self, EventApplier, Recovered};
 use crate::state::{State, log_dir};
 use crate::store::{self, StoreError};
 use crate::web::{self, AdminSocket, ConnectionCounters, Site, WebLimits};
@@ -117,6 +121,8 @@ struct Shared {
     measuring: Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
     scanners: Arc<scanners::Scanners>,
+    /// `None`: this is the only engine.
+    cluster: Option<Arc<Cluster>>,
     webhooks: Mutex<webhooks::Webhooks>,
     /// New scan settings for the scanner.
     reload_scan: mpsc::Sender<crate::scan::ScanSettings>,
@@ -165,6 +171,7 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
 fn is_mended_by_a_start(error: &anyhow::Error) -> bool {
     let differs = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(StoreError::DatabaseDiffers { .. }))
+            || matches!(cause.downcast_ref(), Some(LogThreadError::Fenced))
     };
     error.is::<StartTimeWrong>() || error.chain().any(differs)
 }
@@ -217,6 +224,11 @@ impl Daemon {
         let web = port.map(|port| site.serve(port));
         let for_state = config.clone();
         let (state, log_thread, clock) = blocking(move || open_state(&for_state, time)).await?;
+        let cluster = config.cluster.is_on().then(|| {
+            let instance = RandomState::new().build_hasher().finish().max(1);
+            let (engine, address) = (config.cluster.engine.clone(), config.cluster.address.clone());
+            Arc::new(Cluster::new(Member { engine, address, instance }))
+        });
         let now = {
             let clock = clock.clone();
             Arc::new(move || clock.now_ms())
@@ -255,7 +267,25 @@ impl Daemon {
         _ = has_begun.await;
 
         // Nothing can fail from here on: the engine thread ends only by a command.
-        let archive = archive_task::Worker::start(config.archive_settings(), engine.clone(), clock.clone());
+        let archive = match &cluster {
+            // When this engine leads.
+            Some(_) => None,
+            None => archive_task::Worker::start(config.archive_settings(), engine.clone(), clock.clone()),
+        };
+        let for_cluster = match &cluster {
+            Some(cluster) => {
+                let now_ms = {
+                    let clock = clock.clone();
+                    Arc::new(move || clock.now_ms())
+                };
+                let (archive, keep_log_days) = (config.archive_settings(), config.cluster.keep_log_days);
+                let follower = Follower::new(archive, keep_log_days, cluster.clone(), engine.clone(), now_ms);
+                Some(follower.context(
+                    "cannot join the cluster (section [cluster]; its log is in the database of archive.url)",
+                )?)
+            }
+            None => None,
+        };
         let name_search = config.name_search_bytes().map(|bytes| Arc::new(name_search::NameSearch::new(bytes)));
         if let Some(search) = &name_search {
             tokio::spawn(search.clone().run(views.clone()));
@@ -287,11 +317,20 @@ impl Daemon {
             measuring: Mutex::default(),
             imports: Mutex::new(imports),
             scanners,
+            cluster,
             webhooks: Mutex::new(webhooks::Webhooks::new(shared.clone())),
             reload_scan,
             config: Mutex::new(config.clone()),
         });
-        shared.apply_lists(&config);
+        match for_cluster {
+            Some(follower) => {
+                _ = {
+                    let leads = shared.clone();
+                    tokio::spawn(follower.run(async move || leads.begin_to_lead().await))
+                }
+            }
+            None => shared.apply_lists(&config),
+        }
         shared.site.set_backend(shared.clone());
         let control = control.map(|socket| shared.site.serve_admins(socket, shared.admin_connections.clone()));
         if web.is_some() {
@@ -414,12 +453,15 @@ fn open_log(config: &Config, first_seq: u64, now_ms: i64) -> anyhow::Result<(Log
 }
 
 /// Opens the state and its log, and applies what the state does not have. Takes up to minutes.
-fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(State, LogThread, Arc<Clock>)> {
+fn open_state(
+    config: &Config,
+    time: Box<dyn TimeSource>,
+) -> anyhow::Result<((State, EventApplier), LogThread, Arc<Clock>)> {
     create_parent(&config.state_dir, "state_dir")?;
     let failed = || format!("cannot open the state directory {}", config.state_dir.display());
     let recovered = recovery::open(config, &config.state_dir, &|| false).with_context(failed)?;
     let mut needs_checkpoint = recovered.needs_checkpoint();
-    let Recovered { mut state, position, events, .. } = recovered;
+    let Recovered { mut state, applier, position, events, .. } = recovered;
     if events > 0 {
         tracing::info!(events, "applied the log since the last checkpoint");
     }
@@ -428,21 +470,33 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
         state.write_checkpoint(0).with_context(failed)?;
     }
     let system_ms = time.read().system_ms;
-    let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
-    let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
-        .context("cannot start a thread")?;
-    // What is not an event of the log.
-    needs_checkpoint |= !window_rebuild::plan_window_types(&mut state.engine, &log_dir(&config.state_dir)).is_empty();
-    let began_ms = match state.engine.now_ms() {
-        0 => system_ms,
-        now_ms => now_ms,
+    let first_seq = position.unwrap_or(0) + 1;
+    let log = match config.cluster.is_on() {
+        true => open_copy(config, &applier, first_seq)?,
+        false => {
+            let (writer, builder) = open_log(config, first_seq, system_ms)?;
+            let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
+                .context("cannot start a thread")?;
+            // What is not an event of the log.
+            let planned = window_rebuild::plan_window_types(&mut state.engine, &log_dir(&config.state_dir));
+            needs_checkpoint |= !planned.is_empty();
+            let began_ms = match state.engine.now_ms() {
+                0 => system_ms,
+                now_ms => now_ms,
+            };
+            log.begin_if_new(began_ms).context("cannot begin the log")?;
+            log
+        }
     };
-    log.begin_if_new(began_ms).context("cannot begin the log")?;
     state.commit().with_context(failed)?;
     if needs_checkpoint {
         state.write_checkpoint(log.synced()).with_context(failed)?;
     }
     let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
+    if config.cluster.is_on() {
+        // The log of a cluster cannot be taken back.
+        clock.accept_start_time();
+    }
     if clock.is_start_time_open() {
         tracing::info!(
             after_last_scan_s = (clock.now_ms() - state.engine.now_ms()) / 1_000,
@@ -451,7 +505,17 @@ fn open_state(config: &Config, time: Box<dyn TimeSource>) -> anyhow::Result<(Sta
         );
     }
     state.engine.reschedule_all(clock.now_ms());
-    Ok((state, log, clock))
+    Ok(((state, applier), log, clock))
+}
+
+/// Opens the log as a copy of that of a leader. The state contains its events.
+fn open_copy(config: &Config, applier: &EventApplier, first_seq: u64) -> anyhow::Result<LogThread> {
+    let (copy, decoder, cut) = LogCopy::open(&log_dir(&config.state_dir), first_seq).context("cannot open the log")?;
+    if let Some(cut) = cut {
+        tracing::warn!("{cut}; it is removed");
+    }
+    let log = LogThread::start_following((copy, decoder), applier.settings(), config.log_retention());
+    log.context("cannot start a thread")
 }
 
 /// Tokens and certificate are read again at each reload.
@@ -496,9 +560,24 @@ async fn state_check(current: &Config, new: &Config) -> StateCheck {
 }
 
 impl Shared {
+    /// Whether another engine of a cluster changes the state.
+    fn follows(&self) -> Option<&Cluster> {
+        self.cluster.as_deref().filter(|cluster| cluster.role() == Role::Follower)
+    }
+
+    /// This engine leads its cluster from now on.
+    async fn begin_to_lead(&self) {
+        let config = self.config.lock().expect("config lock poisoned").clone();
+        self.reload_archive(config.archive_settings()).await;
+        self.apply_lists(&config);
+    }
+
     /// Applies changed archive settings: the old worker writes what it can, then the new
     /// one starts.
     async fn reload_archive(&self, settings: crate::archive::ArchiveSettings) {
+        if self.follows().is_some() {
+            return;
+        }
         let same = |worker: &archive_task::Worker| *worker.settings() == settings;
         let current = self.archive.lock().expect("archive lock poisoned").as_ref().map(same);
         if current.unwrap_or(!settings.is_on()) {
@@ -517,6 +596,9 @@ impl Shared {
     }
 
     fn apply_lists(&self, config: &Config) {
+        if self.follows().is_some() {
+            return;
+        }
         let mut imports = self.imports.lock().expect("imports lock poisoned");
         imports.apply(config);
         self.webhooks.lock().expect("webhooks lock poisoned").apply(config);

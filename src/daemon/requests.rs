@@ -13,9 +13,10 @@ use super::Shared;
 use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
 use crate::api::requests::{
-    self, ArchiveResend, ArchiveVerify, Backup, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList,
+    self, ArchiveResend, ArchiveVerify, Backup, ClockAccept, ClusterEngines, Export, ExportSessions, Reload, Rescan,
+    ScannersExchange, ScannersList,
 };
-use crate::api::{Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
+use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
 use crate::model::ServerKey;
 use crate::model::calendar::week_label;
@@ -29,6 +30,9 @@ const EXPORT_SERVERS_MAX: usize = 500;
 
 /// Rows after which a chunk of an export ends: 10 ms.
 const EXPORT_ROWS_MAX: usize = 2_000;
+
+/// Requests that concern this process and its machine, and change no state.
+const OF_ANY_ENGINE: [&str; 3] = [Backup::NAME, Reload::NAME, ClockAccept::NAME];
 
 /// How often a rescan says that it goes on.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -90,10 +94,12 @@ macro_rules! prepare {
                 })*
                 $(requests::$change::NAME => {
                     let request: requests::$change = decode(body)?;
+                    check_leads::<requests::$change>(&shared)?;
                     Ok(complete(async move { shared.change(request).await }))
                 })*
                 $(requests::$run::NAME => {
                     let request: requests::$run = decode(body)?;
+                    check_leads::<requests::$run>(&shared)?;
                     Ok(Box::new(|sender| async move { request.run(&shared, &sender.of()).await }.boxed()))
                 })*
                 _ => Err(ApiError::new(ErrorCode::NotFound, format!("there is no request {name}"))),
@@ -102,6 +108,15 @@ macro_rules! prepare {
     };
 }
 requests::requests!(prepare);
+
+/// Error: the leader of the cluster executes the request, and this is another engine.
+fn check_leads<R: Request>(shared: &Shared) -> Result<(), ApiError> {
+    let is_of_any = R::ACCESS == Access::Read || OF_ANY_ENGINE.contains(&R::NAME);
+    match shared.follows().filter(|_| !is_of_any) {
+        Some(cluster) => Err(cluster.refusal()),
+        None => Ok(()),
+    }
+}
 
 /// Work with an answer that is complete before its first line is sent.
 fn complete<A: Answer>(answer: impl Future<Output = Result<A, ApiError>> + Send + 'static) -> AdminWork {
@@ -222,6 +237,19 @@ impl Run for ScannersExchange {
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
         lines.send(shared.scanners.exchange(&shared.engine, &settings, shared.clock.now_ms(), self).await?).await?;
         Ok(Vec::new())
+    }
+}
+
+impl Run for ClusterEngines {
+    async fn run(self, shared: &Shared, lines: &Lines<LineOf<ClusterEngines>>) -> Result<Vec<String>, ApiError> {
+        let Some(cluster) = &shared.cluster else {
+            return Err(ApiError::new(ErrorCode::NotFound, "this is the only engine: cluster.engine is empty"));
+        };
+        for row in cluster.rows() {
+            lines.send(row).await?;
+        }
+        let old = |fault| format!("the rows may be old, because the database of the log does not answer: {fault}");
+        Ok(cluster.fault().map(old).into_iter().collect())
     }
 }
 

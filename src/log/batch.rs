@@ -34,6 +34,9 @@ pub struct SegmentHeader {
 }
 
 impl SegmentHeader {
+    /// The version that this program writes.
+    pub const VERSION: u32 = VERSION;
+
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         bytes[..8].copy_from_slice(SEGMENT_MAGIC);

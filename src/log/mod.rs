@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod batch;
+mod copy;
 mod decode;
 mod done_record;
 mod encode;
@@ -31,6 +32,8 @@ mod tests;
 use std::fs::File;
 use std::path::Path;
 
+pub use self::batch::SegmentHeader;
+pub use self::copy::{CopyDecoder, CopyError, LogCopy};
 pub use self::decode::{DecodeError, Decoder};
 pub use self::done_record::DoneRecord;
 pub use self::encode::Encoder;
@@ -43,7 +46,7 @@ pub use self::replayed::ReplayedEvents;
 pub use self::retention::Retention;
 pub use self::rewriting::{SegmentRewriteError, SegmentRewriting};
 pub use self::segment::{Cut, LogReader, SegmentSummary, check, has_segments, position_before, segments};
-pub use self::writer::{Batch, BatchBuilder, LogWriter, WriterSettings};
+pub use self::writer::{Batch, BatchBuilder, LogWriter, SealedBatch, WriterSettings};
 
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), LogError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", dir))

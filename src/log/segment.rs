@@ -140,6 +140,8 @@ pub struct LogReader {
     announced_seq: Option<u64>,
     cut: Option<Cut>,
     summaries: Vec<SegmentSummary>,
+    /// What the events of the last segment left.
+    decoder: Decoder,
 }
 
 #[derive(Debug)]
@@ -179,7 +181,13 @@ impl LogReader {
             announced_seq: None,
             cut: None,
             summaries: Vec::new(),
+            decoder: Decoder::default(),
         }
+    }
+
+    /// Decodes what is added to the last segment. Everything was read.
+    pub(super) fn into_decoder(self) -> Decoder {
+        self.decoder
     }
 
     /// Reads the next batch and passes its events on. Returns its sequence number; `None` at the
@@ -298,7 +306,8 @@ impl LogReader {
     /// Ends the open segment at a position without a further batch. Error: the segment is damaged
     /// there.
     fn end_segment(&mut self) -> Result<(), LogError> {
-        let segment = self.segment.take().expect("a segment is open");
+        let mut segment = self.segment.take().expect("a segment is open");
+        self.decoder = std::mem::take(&mut segment.decoder);
         let rest = &segment.bytes[segment.position..];
         if rest.is_empty() {
             return Ok(());

@@ -52,6 +52,48 @@ impl Batch {
     }
 }
 
+/// A batch as a log has it: a header with checksums, and the events.
+#[derive(Debug)]
+pub struct SealedBatch {
+    /// That of its segment.
+    pub segment: SegmentHeader,
+    header: BatchHeader,
+    bytes: Vec<u8>,
+    /// The next batch begins a new segment.
+    ends_segment: bool,
+}
+
+impl SealedBatch {
+    /// Reads a batch of another log. `None`: it is damaged, or not of this segment.
+    pub fn of_bytes(segment: SegmentHeader, bytes: Vec<u8>) -> Option<SealedBatch> {
+        let (header, len) = BatchHeader::read(segment.id, &bytes)?;
+        let is_whole = len == bytes.len() && header.events > 0 && header.seq >= segment.first_seq;
+        is_whole.then_some(SealedBatch { segment, header, bytes, ends_segment: false })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.bytes[BATCH_HEADER_BYTES..]
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.header.seq
+    }
+
+    /// Whether there are events. A segment may end without.
+    pub fn has_events(&self) -> bool {
+        self.header.events > 0
+    }
+
+    /// Time of the last event, Unix ms.
+    pub fn last_ms(&self) -> i64 {
+        self.header.last_ms
+    }
+}
+
 /// Encodes events into the next batch, while a [`LogWriter`] writes the one before on another thread.
 #[derive(Debug)]
 pub struct BatchBuilder {
@@ -68,7 +110,7 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    fn new(settings: &WriterSettings, next_seq: u64, last_ms: i64, now_ms: i64) -> BatchBuilder {
+    pub(super) fn new(settings: &WriterSettings, next_seq: u64, last_ms: i64, now_ms: i64) -> BatchBuilder {
         BatchBuilder {
             segment_bytes_max: settings.segment_bytes_max,
             segment_ms_max: settings.segment_ms_max,
@@ -80,6 +122,12 @@ impl BatchBuilder {
             segment_bytes: 0,
             segment_began_ms: now_ms,
         }
+    }
+
+    /// One that no event is added to: another process writes the log, which ends with batch `seq`.
+    pub fn after(seq: u64) -> BatchBuilder {
+        let settings = WriterSettings::new(PathBuf::new());
+        BatchBuilder::new(&settings, seq + 1, 0, 0)
     }
 
     /// Adds an event. Returns the sequence number of its batch.
@@ -140,10 +188,10 @@ pub struct LogWriter {
 
 /// The segment that is written.
 #[derive(Debug)]
-struct Segment {
+pub(super) struct Segment {
     file: File,
-    path: PathBuf,
-    header: SegmentHeader,
+    pub(super) path: PathBuf,
+    pub(super) header: SegmentHeader,
 }
 
 impl LogWriter {
@@ -172,14 +220,18 @@ impl LogWriter {
         // A segment without a batch has the name of the new one, so the log continues in it.
         let (segment, before) = match last {
             Some(empty) if empty.first_seq == next_seq => (reopen_segment(&empty.path)?, existing.next_back()),
-            last => (begin_segment(dir, next_seq, now_ms)?, last),
+            last => (begin_segment(dir, new_header(next_seq, now_ms))?, last),
         };
         let last_ms = reader.last_ms();
         if let Some(before) = before.filter(|_| !reader.is_announced(next_seq)) {
-            end_segment(&before.path, next_seq, last_ms)?;
+            reopen_segment(&before.path)?.end(next_seq, last_ms)?;
         }
         let builder = BatchBuilder::new(settings, next_seq, last_ms, now_ms);
-        Ok((LogWriter { dir: dir.clone(), _lock: lock, segment }, builder, cut))
+        Ok((LogWriter::of(dir.clone(), lock, segment), builder, cut))
+    }
+
+    pub(super) fn of(dir: PathBuf, lock: Flock<File>, segment: Segment) -> LogWriter {
+        LogWriter { dir, _lock: lock, segment }
     }
 
     pub fn dir(&self) -> &Path {
@@ -187,37 +239,65 @@ impl LogWriter {
     }
 
     /// Writes a batch. When it returns, the batch is on disk. Error: the process must end.
-    pub fn write(&mut self, mut batch: Batch, now_ms: i64) -> Result<(), LogError> {
+    pub fn write(&mut self, batch: Batch, now_ms: i64) -> Result<(), LogError> {
+        let sealed = self.seal(batch);
+        self.write_sealed(&sealed, now_ms)
+    }
+
+    /// The bytes of a batch as they will be in this log.
+    pub fn seal(&self, mut batch: Batch) -> SealedBatch {
         assert!(batch.bytes.len() - BATCH_HEADER_BYTES <= BODY_BYTES_MAX, "the caller limits what is not synced");
-        let mut next_seq = batch.seq;
-        if batch.events > 0 {
-            let header = BatchHeader { seq: batch.seq, last_ms: batch.last_ms, events: batch.events };
-            let Segment { file, path, header: segment } = &mut self.segment;
-            header.seal(segment.id, &mut batch.bytes);
-            file.write_all(&batch.bytes).and_then(|()| file.sync_data()).map_err(LogError::io("write", path))?;
-            next_seq += 1;
+        let header = BatchHeader { seq: batch.seq, last_ms: batch.last_ms, events: batch.events };
+        header.seal(self.segment.header.id, &mut batch.bytes);
+        let ends_segment = batch.ends_segment;
+        SealedBatch { segment: self.segment.header, header, bytes: batch.bytes, ends_segment }
+    }
+
+    /// As [`LogWriter::write`].
+    pub fn write_sealed(&mut self, batch: &SealedBatch, now_ms: i64) -> Result<(), LogError> {
+        let BatchHeader { seq, last_ms, events } = batch.header;
+        if events > 0 {
+            self.segment.append(&batch.bytes)?;
         }
         if batch.ends_segment {
-            self.begin_next_segment(next_seq, batch.last_ms, now_ms)?;
+            self.begin_next_segment(new_header(seq + u64::from(events > 0), now_ms), last_ms)?;
         }
         Ok(())
     }
 
-    fn begin_next_segment(&mut self, next_seq: u64, last_ms: i64, now_ms: i64) -> Result<(), LogError> {
-        let next = begin_segment(&self.dir, next_seq, now_ms)?;
-        let Segment { file, path, header } = &mut self.segment;
-        write_end(file, header.id, next_seq, last_ms).map_err(LogError::io("write", path))?;
+    fn begin_next_segment(&mut self, header: SegmentHeader, last_ms: i64) -> Result<(), LogError> {
+        let next = begin_segment(&self.dir, header)?;
+        self.segment.end(header.first_seq, last_ms)?;
         self.segment = next;
         Ok(())
     }
 }
 
-/// Creates a segment. Its header and its name are on disk.
-fn begin_segment(dir: &Path, first_seq: u64, now_ms: i64) -> Result<Segment, LogError> {
+impl Segment {
+    /// When it returns, the batch is on disk.
+    pub(super) fn append(&mut self, batch: &[u8]) -> Result<(), LogError> {
+        let Segment { file, path, .. } = self;
+        file.write_all(batch).and_then(|()| file.sync_data()).map_err(LogError::io("write", path))
+    }
+
+    /// Announces the successor, which is on disk.
+    pub(super) fn end(&mut self, next_seq: u64, last_ms: i64) -> Result<(), LogError> {
+        let mut end = [0; BATCH_HEADER_BYTES];
+        BatchHeader { seq: next_seq, last_ms, events: 0 }.seal(self.header.id, &mut end);
+        self.append(&end)
+    }
+}
+
+/// The header of a new segment.
+pub(super) fn new_header(first_seq: u64, now_ms: i64) -> SegmentHeader {
     let mut id = [0; 8];
     getrandom::fill(&mut id).expect("the kernel has random numbers");
-    let header = SegmentHeader { version: VERSION, id: u64::from_le_bytes(id), first_seq, created_ms: now_ms };
-    let path = SegmentFile::new(dir, first_seq).path;
+    SegmentHeader { version: VERSION, id: u64::from_le_bytes(id), first_seq, created_ms: now_ms }
+}
+
+/// Creates a segment. Its header and its name are on disk.
+pub(super) fn begin_segment(dir: &Path, header: SegmentHeader) -> Result<Segment, LogError> {
+    let path = SegmentFile::new(dir, header.first_seq).path;
     let mut options = OpenOptions::new();
     let file = options.append(true).create_new(true).mode(0o640).open(&path);
     let mut file = file.map_err(LogError::io("create", &path))?;
@@ -228,27 +308,14 @@ fn begin_segment(dir: &Path, first_seq: u64, now_ms: i64) -> Result<Segment, Log
 }
 
 /// Opens an existing segment for appending.
-fn reopen_segment(path: &Path) -> Result<Segment, LogError> {
+pub(super) fn reopen_segment(path: &Path) -> Result<Segment, LogError> {
     let bytes = fs::read(path).map_err(LogError::io("read", path))?;
     let header = SegmentHeader::decode(&bytes).ok_or_else(|| LogError::Header { path: path.to_owned() })?;
     let file = OpenOptions::new().append(true).open(path).map_err(LogError::io("open", path))?;
     Ok(Segment { file, path: path.to_owned(), header })
 }
 
-/// Ends the segment of an earlier process. Its successor is on disk.
-fn end_segment(path: &Path, next_seq: u64, last_ms: i64) -> Result<(), LogError> {
-    let mut segment = reopen_segment(path)?;
-    write_end(&mut segment.file, segment.header.id, next_seq, last_ms).map_err(LogError::io("write", path))
-}
-
-fn write_end(file: &mut File, id: u64, seq: u64, last_ms: i64) -> std::io::Result<()> {
-    let mut end = [0; BATCH_HEADER_BYTES];
-    BatchHeader { seq, last_ms, events: 0 }.seal(id, &mut end);
-    file.write_all(&end)?;
-    file.sync_data()
-}
-
-fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
+pub(super) fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
     let path = &cut.path;
     match cut.position {
         // Not even the header was on disk.
@@ -261,7 +328,7 @@ fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
     sync_dir(dir)
 }
 
-fn create_dir(dir: &Path) -> Result<(), LogError> {
+pub(super) fn create_dir(dir: &Path) -> Result<(), LogError> {
     if dir.is_dir() {
         return Ok(());
     }
@@ -271,7 +338,7 @@ fn create_dir(dir: &Path) -> Result<(), LogError> {
 }
 
 /// Locks a log. Its owner's process number is in the file.
-fn lock(dir: &Path) -> Result<Flock<File>, LogError> {
+pub(super) fn lock(dir: &Path) -> Result<Flock<File>, LogError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o640).open(&path);

@@ -56,6 +56,8 @@ impl From<StoreError> for RecoveryError {
 /// A state with all events of its log. Its changes since the last checkpoint are in memory.
 pub struct Recovered {
     pub state: State,
+    /// With the settings in effect.
+    pub applier: EventApplier,
     /// The last batch that the state on disk contains; `None`: it was written without a log.
     pub position: Option<u64>,
     /// Events that were applied.
@@ -301,17 +303,19 @@ fn recover(
     store.defer_commits();
     let engine = obeyed.engine_settings().map_err(StateError::from)?;
     let mut state = State::with_store(store, engine)?;
-    let mut tail = Tail { config: obeyed, events: 0, cut: None, unwritten_forget: None };
+    let mut tail = Tail { applier: EventApplier::new(obeyed), events: 0, cut: None, unwritten_forget: None };
     let last_seq = match reader {
         Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled, on_damage)?,
         None => position.unwrap_or(0),
     };
-    if tail.config != *config {
+    let Tail { mut applier, events, cut, unwritten_forget } = tail;
+    // In a cluster, settings that change results come from the log.
+    if applier.config != *config && !config.cluster.is_on() {
         state.commit()?;
         state.engine.reload(config.engine_settings().map_err(StateError::from)?);
+        applier.config = config.clone();
     }
-    let Tail { events, cut, unwritten_forget, .. } = tail;
-    Ok(Recovered { state, position, events, last_seq, cut, unwritten_forget })
+    Ok(Recovered { state, applier, position, events, last_seq, cut, unwritten_forget })
 }
 
 /// The settings that held for the first event after a position.
@@ -343,10 +347,48 @@ fn obey(config: &Config, settings: &RecordedSettings) -> Result<Config, Recovery
     })
 }
 
-/// The events of the log after the position of the state.
-struct Tail {
+/// Applies the events of a log, with the settings that it has.
+#[derive(Debug)]
+pub struct EventApplier {
     /// The settings in effect.
     config: Config,
+}
+
+impl EventApplier {
+    /// `config`: the settings in effect.
+    pub fn new(config: Config) -> EventApplier {
+        EventApplier { config }
+    }
+
+    /// The settings in effect, as a log has them.
+    pub fn settings(&self) -> RecordedSettings {
+        self.config.result_settings()
+    }
+
+    pub fn apply(&mut self, state: &mut State, event: LogEvent) -> Result<(), RecoveryError> {
+        match event {
+            LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,
+            LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
+            LogEvent::Rebuild { step, .. } => state.apply_rebuild(&step)?,
+            LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms)?,
+            LogEvent::Archive { step, .. } => state.engine.apply_archive_step(step),
+            LogEvent::Known { .. } => {}
+            LogEvent::Settings { settings, .. } => {
+                let obeyed = obey(&self.config, &settings)?;
+                if obeyed != self.config {
+                    state.commit()?;
+                    state.engine.reload(obeyed.engine_settings().map_err(StateError::from)?);
+                    self.config = obeyed;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The events of the log after the position of the state.
+struct Tail {
+    applier: EventApplier,
     events: u64,
     cut: Option<Cut>,
     unwritten_forget: Option<UnwrittenForget>,
@@ -404,22 +446,6 @@ impl Tail {
         if is_forget(&event) {
             self.unwritten_forget.get_or_insert(UnwrittenForget { t_ms: event.t_ms(), is_followed: false });
         }
-        match event {
-            LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,
-            LogEvent::Command { t_ms, command } => _ = state.apply_command(t_ms, &command)?,
-            LogEvent::Rebuild { step, .. } => state.apply_rebuild(&step)?,
-            LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms)?,
-            LogEvent::Archive { step, .. } => state.engine.apply_archive_step(step),
-            LogEvent::Known { .. } => {}
-            LogEvent::Settings { settings, .. } => {
-                let obeyed = obey(&self.config, &settings)?;
-                if obeyed != self.config {
-                    state.commit()?;
-                    state.engine.reload(obeyed.engine_settings().map_err(StateError::from)?);
-                    self.config = obeyed;
-                }
-            }
-        }
-        Ok(())
+        self.applier.apply(state, event)
     }
 }

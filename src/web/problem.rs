@@ -62,7 +62,7 @@ impl ProblemKind {
             ErrorCode::BadRequest => Some(ProblemKind::BadRequest),
             ErrorCode::NotFound => Some(ProblemKind::NotFound),
             ErrorCode::Removed => Some(ProblemKind::Removed),
-            ErrorCode::Refused => Some(ProblemKind::Conflict),
+            ErrorCode::Refused | ErrorCode::NotLeader => Some(ProblemKind::Conflict),
             ErrorCode::Busy => Some(ProblemKind::Busy),
             ErrorCode::Stopping => Some(ProblemKind::Stopping),
             ErrorCode::Internal | ErrorCode::Other => None,

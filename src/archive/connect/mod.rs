@@ -107,7 +107,15 @@ impl Archive {
     /// Connects to the first host that can be written, without the archive's lock, only to read. On
     /// a cluster, each transaction sees all transactions that were committed before it on any node.
     pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
-        Archive::connect_for(Purpose::Read, settings, &mut HostOrder::default()).await
+        Archive::connect_without_lock(settings, &mut HostOrder::default()).await
+    }
+
+    /// As `connect_to_read`, but begins with the host that is first in `order`. Who writes fences by other means.
+    pub(super) async fn connect_without_lock(
+        settings: &ArchiveSettings,
+        order: &mut HostOrder,
+    ) -> Result<Archive, ArchiveError> {
+        Archive::connect_for(Purpose::Read, settings, order).await
     }
 
     async fn connect_for(

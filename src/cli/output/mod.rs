@@ -15,7 +15,8 @@ pub mod table;
 use std::io::{self, Write};
 
 use crate::api::requests::{
-    BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ScannerRow, ServerChange, VerifyLine,
+    BackupRow, ChangeOutcome, EngineRow, ResendRow, RestoredRow, ScanResult, ScanRow, ScannerRow, ServerChange,
+    VerifyLine,
 };
 use crate::api::{Line, NoLine, Status, json};
 use crate::cli::output::format::{
@@ -204,6 +205,30 @@ impl Print for ScannerRow {
             group_digits(self.in_progress),
             group_digits(self.answered),
             group_digits(self.missed),
+        ];
+        let table = printer.list.get_or_insert_with(|| Table::new(&columns));
+        table.row(&mut printer.out, cells)
+    }
+}
+
+impl Print for EngineRow {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let number = Align::Right;
+        let columns = [
+            ("engine", Align::Left),
+            ("role", Align::Left),
+            ("batch", number),
+            ("behind", number),
+            ("heard", number),
+            ("address", Align::Left),
+        ];
+        let cells = vec![
+            self.engine,
+            <&str>::from(self.role).to_owned(),
+            self.seq.to_string(),
+            group_digits(self.behind),
+            format!("{:.1} s ago", self.heard_ago_ms as f64 / 1_000.0),
+            sanitize(&self.address),
         ];
         let table = printer.list.get_or_insert_with(|| Table::new(&columns));
         table.row(&mut printer.out, cells)

@@ -8,6 +8,7 @@ mod archive_jobs;
 mod archive_requests;
 mod board_reads;
 mod change;
+mod cluster;
 mod corrections;
 mod durability;
 mod handle;
@@ -49,6 +50,7 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
+use crate::state::recovery::EventApplier;
 use crate::state::{State, log_dir};
 
 /// Interval at which due scans are passed to the scanner, which sends them together.
@@ -89,6 +91,8 @@ pub(super) struct Scanning {
 
 pub struct EngineThread {
     state: State,
+    /// Applies the log of a cluster, while another engine leads.
+    followed: EventApplier,
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
@@ -101,8 +105,10 @@ pub struct EngineThread {
     /// `None`: off.
     captures: Option<CaptureFiles>,
     clock: Arc<Clock>,
-    /// `None`: scanning has stopped.
+    /// `None`: scanning has stopped, or another engine of the cluster leads.
     probes: Option<RequestSender>,
+    /// What becomes `probes` when this engine leads.
+    idle_probes: Option<RequestSender>,
     scanners: Arc<Scanners>,
     probed_ms: i64,
     commit_interval_ms: i64,
@@ -150,7 +156,7 @@ fn first_outcome_ms(engine: &Engine) -> i64 {
 
 impl EngineThread {
     pub(super) fn new(
-        mut state: State,
+        (mut state, followed): (State, EventApplier),
         recorders: Recorders,
         clock: Arc<Clock>,
         scanning: Scanning,
@@ -161,6 +167,10 @@ impl EngineThread {
         let Recorders { log, log_rewriter, captures } = recorders;
         state.store.set_database_settings(config.store.database_settings());
         let disk = DiskSpace::new(&config.state_dir, config.store.disk_free_bytes_min);
+        let (probes, idle_probes) = match log.is_following() {
+            true => (None, Some(scanning.probes)),
+            false => (Some(scanning.probes), None),
+        };
         let rebuild_paths = RebuildPaths {
             state_dir: config.state_dir.clone(),
             log: log_dir(&config.state_dir),
@@ -183,10 +193,12 @@ impl EngineThread {
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             state,
+            followed,
             log_rewriter,
             captures,
             clock,
-            probes: Some(scanning.probes),
+            probes,
+            idle_probes,
             scanners: scanning.scanners,
             probed_ms: 0,
             commit_interval_ms: config.store.commit_interval_ms as i64,
@@ -241,7 +253,9 @@ impl EngineThread {
         }
         self.rebuild()?;
         self.remove_names_from_log();
-        self.remove_servers_known_twice(self.clock.now_ms());
+        if !self.is_following() {
+            self.remove_servers_known_twice(self.clock.now_ms());
+        }
         self.tick(self.clock.now_ms())?;
         self.commit()?;
         drop(begun);
@@ -292,6 +306,7 @@ impl EngineThread {
             }
             match command {
                 Some(Command::Shutdown) => {
+                    self.log.begin_stop();
                     let now_ms = self.clock.now_ms();
                     while let Some(batch) = inbox.next_queued_batch() {
                         for outcome in batch {
@@ -301,7 +316,7 @@ impl EngineThread {
                     return self.last_checkpoint();
                 }
                 Some(Command::Work(work)) => work(&mut self)?,
-                Some(Command::StopScanning) => self.probes = None,
+                Some(Command::StopScanning) => (self.probes, self.idle_probes) = (None, None),
                 None => {}
             }
             let now_ms = self.clock.now_ms();
@@ -325,6 +340,13 @@ impl EngineThread {
     fn tick(&mut self, now_ms: i64) -> anyhow::Result<()> {
         self.ticked_ms = now_ms;
         self.clock.update_trust();
+        if self.is_following() {
+            self.log_weeks();
+            if !self.state.engine.has_changes() {
+                self.publish();
+            }
+            return Ok(());
+        }
         self.correct_start_time()?;
         self.state.engine.set_close_limit(self.clock.close_until_ms());
         // Closing a week changes many records, and no request waits for it.
@@ -472,7 +494,7 @@ impl EngineThread {
 
     /// Starts a rebuild of windows from the log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
-        if !self.state.engine.has_rebuild() {
+        if !self.state.engine.has_rebuild() || self.is_following() {
             return Ok(());
         }
         self.commit()?;

@@ -10,14 +10,17 @@ impl EngineThread {
     pub(in crate::daemon) fn reload(&mut self, config: &Config, engine: EngineSettings) -> anyhow::Result<Vec<String>> {
         self.disk.set_min(config.store.disk_free_bytes_min);
         self.state.store.set_database_settings(config.store.database_settings());
-        self.commit()?;
-        self.state.engine.reload(engine);
         let mut notes = Vec::new();
-        if self.state.engine.has_changed_types() {
-            notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
-            self.rebuild()?;
+        // Settings that change results come from the leader of a cluster.
+        if !self.is_following() {
+            self.commit()?;
+            self.state.engine.reload(engine);
+            if self.state.engine.has_changed_types() {
+                notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
+                self.rebuild()?;
+            }
+            self.log.set_settings(self.state.engine.now_ms(), config.result_settings());
         }
-        self.log.set_settings(self.state.engine.now_ms(), config.result_settings());
         self.log.set_retention(config.log_retention());
         self.checkpoints.reconfigure(&config.store);
         self.queue_outdated_boards();

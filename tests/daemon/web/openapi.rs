@@ -341,12 +341,13 @@ fn commands_print_what_the_description_of_requests_says() {
         .map(|path| path.trim_start_matches("/api/v1/"))
         .filter(|path| !requests.answered.contains(&path.replace('/', ".")))
         .collect();
-    // No archive, no database of countries, time is right, no window to delete or to recompute, a reload has no lines but notes. Sessions are in
+    // No archive, no cluster, no database of countries, time is right, no window to delete or to recompute, a reload has no lines but notes. Sessions are in
     // the next test: here they are too old.
     let expected = [
         "archive/resend",
         "archive/verify",
         "clock/reset",
+        "cluster/engines",
         "export/sessions",
         "player/companions",
         "player/sessions",

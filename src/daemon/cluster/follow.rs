@@ -1,0 +1,208 @@
+//! The task of an engine in a cluster: it applies what the leader writes, takes over when the lease of the leader
+//! expires, and then keeps the tables of the cluster.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+use super::lease::Lease;
+use super::{Cluster, Leadership, RULES_VERSION};
+use crate::archive::{ArchiveError, ArchiveSettings, Fenced, Leader, SharedBatch, SharedLog};
+use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
+use crate::model::calendar::{DAY_MS, HOUR_MS};
+
+/// Interval at which a follower reads the log.
+const READ_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Interval at which an engine says that it is there.
+const NOTE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval at which the leader looks for old batches.
+const REMOVE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The log is kept for engines that were seen within this time.
+const AWAY_MS_MAX: i64 = HOUR_MS;
+
+/// Why the task of an engine ends.
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error(transparent)]
+    Database(#[from] ArchiveError),
+    #[error(transparent)]
+    Ended(#[from] EngineEnded),
+    #[error(
+        "the log of the cluster ends with batch {last}, but this state has the batches until {applied}: the database is a \
+         copy of an earlier time, or this state is of another cluster. This engine does not lead"
+    )]
+    Behind { last: u64, applied: u64 },
+}
+
+/// An engine of a cluster.
+pub struct Follower {
+    log: SharedLog,
+    has_tables: bool,
+    archive: ArchiveSettings,
+    keep_log_days: u32,
+    cluster: Arc<Cluster>,
+    engine: EngineHandle,
+    /// The last batch that was applied.
+    applied: u64,
+    lease: Lease,
+    began: Instant,
+    noted: Option<Instant>,
+    now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+}
+
+impl Follower {
+    pub fn new(
+        archive: ArchiveSettings,
+        keep_log_days: u32,
+        cluster: Arc<Cluster>,
+        engine: EngineHandle,
+        now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    ) -> Result<Follower, ArchiveError> {
+        let log = SharedLog::new(&archive)?;
+        let (lease, began) = (Lease::default(), Instant::now());
+        let has_tables = false;
+        Ok(Follower {
+            log,
+            has_tables,
+            archive,
+            keep_log_days,
+            cluster,
+            engine,
+            applied: 0,
+            lease,
+            began,
+            noted: None,
+            now_ms,
+        })
+    }
+
+    /// Follows until this engine leads, which `begin` is told; then keeps the tables of the cluster.
+    pub async fn run(mut self, begin: impl AsyncFnOnce()) {
+        let Ok(applied) = self.engine.call(|thread| Ok(thread.last_seq())).await else { return };
+        self.applied = applied;
+        let epoch = loop {
+            match self.step().await {
+                Ok(Some(epoch)) => break epoch,
+                Ok(None) => tokio::time::sleep(READ_INTERVAL).await,
+                Err(FollowError::Ended(_)) => return,
+                Err(error) => self.wait_after(&error).await,
+            }
+        };
+        self.cluster.set_leads();
+        begin().await;
+        self.keep(epoch).await;
+    }
+
+    async fn wait_after(&mut self, error: &FollowError) {
+        let is_new = match error {
+            FollowError::Database(error) => self.cluster.note_fault(error),
+            _ => true,
+        };
+        if is_new {
+            tracing::warn!("{error}");
+        }
+        tokio::time::sleep(NOTE_INTERVAL).await;
+    }
+
+    /// Applies what is new, and takes over if nobody leads. Returns the epoch of this engine.
+    async fn step(&mut self) -> Result<Option<u64>, FollowError> {
+        if !self.has_tables {
+            self.log.create_tables().await?;
+            self.has_tables = true;
+        }
+        let leader = self.log.leader().await?;
+        self.cluster.note_leader(leader.clone());
+        self.apply_all().await?;
+        self.note().await?;
+        let now_ms = self.began.elapsed().as_millis() as u64;
+        let has_expired = self.lease.look(leader.as_ref(), now_ms);
+        // The answer to taking over may have been lost.
+        let leads_already = leader.as_ref().filter(|leader| leader.member == *self.cluster.member());
+        let epoch = match leads_already {
+            Some(leader) => Some(leader.epoch),
+            None if has_expired => self.take_over(leader.as_ref()).await?,
+            None => None,
+        };
+        let Some(epoch) = epoch else { return Ok(None) };
+        // Nobody else can write from now on.
+        self.apply_all().await?;
+        let log = SharedLog::new(&self.archive)?;
+        let leadership = Leadership::new(log, epoch, Handle::current());
+        self.engine.call(move |thread| thread.lead(leadership)).await?;
+        self.cluster.note_leader(self.log.leader().await?);
+        tracing::info!(epoch, batch = self.applied, "this engine leads the cluster");
+        Ok(Some(epoch))
+    }
+
+    async fn take_over(&mut self, leader: Option<&Leader>) -> Result<Option<u64>, FollowError> {
+        let (last, applied) = (self.log.last_seq().await?, self.applied);
+        let is_first = leader.is_none() && last == 0;
+        if last < applied && !is_first {
+            return Err(FollowError::Behind { last, applied });
+        }
+        if let Some(leader) = leader {
+            tracing::warn!(
+                engine = leader.member.engine,
+                "the leader of the cluster is silent; this engine takes over"
+            );
+        }
+        Ok(self.log.take_over(leader, self.cluster.member()).await?)
+    }
+
+    async fn apply_all(&mut self) -> Result<(), FollowError> {
+        loop {
+            let batches: Vec<SharedBatch> = self.log.read_after(self.applied).await?;
+            if batches.is_empty() {
+                return Ok(());
+            }
+            self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
+        }
+    }
+
+    /// Says that this engine is there, and reads which others are.
+    async fn note(&mut self) -> Result<(), FollowError> {
+        if self.noted.is_some_and(|noted| noted.elapsed() < NOTE_INTERVAL) {
+            return Ok(());
+        }
+        self.log.note_engine(self.cluster.member(), RULES_VERSION, self.applied).await?;
+        let last = self.log.last_seq().await?;
+        self.cluster.note_engines(self.log.engines().await?, last);
+        self.noted = Some(Instant::now());
+        Ok(())
+    }
+
+    /// What a leader does beside writing the log.
+    async fn keep(mut self, epoch: u64) {
+        let mut removed = Instant::now();
+        loop {
+            tokio::time::sleep(NOTE_INTERVAL).await;
+            let Ok(applied) = self.engine.call(|thread| Ok(thread.synced_seq())).await else { return };
+            self.applied = applied;
+            let is_due = removed.elapsed() >= REMOVE_INTERVAL;
+            match self.keep_tables(epoch, is_due).await {
+                Ok(()) if is_due => removed = Instant::now(),
+                Ok(()) => {}
+                Err(error) => self.wait_after(&error).await,
+            }
+        }
+    }
+
+    async fn keep_tables(&mut self, epoch: u64, removes: bool) -> Result<(), FollowError> {
+        let leader = self.log.leader().await?;
+        self.cluster.note_leader(leader);
+        self.note().await?;
+        if removes {
+            let engines = self.log.engines().await?;
+            let present = engines.iter().filter(|engine| engine.age_ms < AWAY_MS_MAX);
+            let applied = present.map(|engine| engine.seq).min().unwrap_or_default();
+            let before_ms = (self.now_ms)() - i64::from(self.keep_log_days) * DAY_MS;
+            // If it is fenced, the thread that writes the log ends this engine.
+            let (Fenced::No | Fenced::Yes) = self.log.remove_oldest(epoch, before_ms, applied).await?;
+        }
+        Ok(())
+    }
+}

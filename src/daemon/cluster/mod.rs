@@ -1,0 +1,16 @@
+//! Several engines with one log (docs/architecture.md, *Several engines*).
+//!
+//! - [`lease`]: when a follower may take over. [`leadership`]: the right to write the log.
+//! - [`follow`]: the task of an engine that follows, until it leads.
+
+mod follow;
+mod leadership;
+mod lease;
+mod status;
+
+pub(super) use self::follow::Follower;
+pub(super) use self::leadership::{Appended, Leadership};
+pub(super) use self::status::{Cluster, Role};
+
+/// Version of the rules by which events change the state. Batches carry it; an engine that does not know one stops.
+pub(super) const RULES_VERSION: u16 = 1;

@@ -1,0 +1,60 @@
+//! An engine of a cluster: it applies the batches of the leader, until it leads itself.
+
+use anyhow::Context;
+
+use super::{EngineThread, first_outcome_ms};
+use crate::archive::SharedBatch;
+use crate::daemon::cluster::{Leadership, RULES_VERSION};
+
+impl EngineThread {
+    /// Whether another engine changes the state.
+    pub(super) fn is_following(&self) -> bool {
+        self.log.is_following()
+    }
+
+    /// The last batch of the log.
+    pub(in crate::daemon) fn last_seq(&self) -> u64 {
+        self.log.last_seq()
+    }
+
+    /// The last batch that the cluster has accepted.
+    pub(in crate::daemon) fn synced_seq(&self) -> u64 {
+        self.log.synced()
+    }
+
+    /// Applies batches of the leader. Returns the number of the last one.
+    pub(in crate::daemon) fn follow(&mut self, batches: Vec<SharedBatch>) -> anyhow::Result<u64> {
+        let now_ms = self.clock.now_ms();
+        for SharedBatch { version, batch, .. } in batches {
+            if version > RULES_VERSION {
+                anyhow::bail!(
+                    "batch {} of the cluster was written by rules of version {version}, and this program knows them until \
+                     version {RULES_VERSION}: install the newer program; until then the other engines go on",
+                    batch.seq()
+                );
+            }
+            let mut events = Vec::new();
+            self.log.copy(batch, now_ms, |event| events.push(event))?;
+            for event in events {
+                let applied = self.followed.apply(&mut self.state, event);
+                applied.context("cannot apply the log of the cluster")?;
+            }
+        }
+        self.changed_ms.get_or_insert(now_ms);
+        Ok(self.log.last_seq())
+    }
+
+    /// This engine leads from now on. It has applied the whole log.
+    pub(in crate::daemon) fn lead(&mut self, leadership: Leadership) -> anyhow::Result<()> {
+        let now_ms = self.clock.now_ms();
+        self.commit()?;
+        self.log.lead(leadership, self.followed.settings(), now_ms)?;
+        self.log.begin_if_new(now_ms.max(self.state.engine.now_ms()))?;
+        self.last_outcome_ms = first_outcome_ms(&self.state.engine);
+        self.state.engine.reschedule_all(now_ms);
+        self.probes = self.idle_probes.take();
+        self.remove_servers_known_twice(now_ms);
+        self.tick(now_ms)?;
+        self.commit()
+    }
+}
