@@ -199,6 +199,11 @@ impl LogThread {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the log is that of a cluster.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Whether another engine writes the log.
     pub(super) fn is_following(&self) -> bool {
         self.decoder.is_some()

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::Outcome;
 use crate::model::commit::WindowState;
-use crate::model::outbox::ArchiveStep;
+use crate::model::outbox::{ArchiveStep, WriterBeat};
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
 use crate::model::row::{MapRow, PlayerRow, Rating};
 use crate::model::server::ScreenReason;
@@ -202,6 +202,8 @@ fn any_event() -> impl Strategy<Value = LogEvent> {
         any::<u64>().prop_map(|id| ArchiveStep::Claim { id }),
         any::<(u64, u64)>().prop_map(|(previous, epoch)| ArchiveStep::Epoch { previous, epoch }),
         any::<bool>().prop_map(|adopts| ArchiveStep::Resync { adopts }),
+        any::<(u64, u64, u64)>()
+            .prop_map(|(batch, epoch, beat)| ArchiveStep::Archived { batch, at: WriterBeat { epoch, beat } }),
         any::<(u32, u32, u32)>().prop_map(|(week, from, servers)| ArchiveStep::Resend {
             week: WeekKey(week),
             from: ServerKey(from),

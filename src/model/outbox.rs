@@ -164,8 +164,8 @@ impl ArchiveWriter {
     }
 }
 
-/// An event that changes what is to be archived, and where. Acknowledgements are not events: if they are lost,
-/// the same values are written again.
+/// An event that changes what is to be archived, and where. Acknowledgements of single objects are not events: if they
+/// are lost, the same values are written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArchiveStep {
@@ -177,6 +177,9 @@ pub enum ArchiveStep {
     Resync { adopts: bool },
     /// The weeks of some servers are archived again.
     Resend { week: WeekKey, from: ServerKey, servers: u32 },
+    /// Everything until a batch of the log is in the archive, which has acknowledged `at`. Only a leader of a cluster
+    /// says it, to its followers.
+    Archived { batch: u64, at: WriterBeat },
 }
 
 #[cfg(test)]

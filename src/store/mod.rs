@@ -41,6 +41,7 @@ pub use error::StoreError;
 pub use threads::check_threads;
 
 use crate::engine::LoadedState;
+use crate::model::OutboxEntry;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::server::{SeriesRecord, ServerRecord};
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
@@ -365,6 +366,22 @@ impl Store {
     /// written without a log.
     pub fn log_position(&self) -> Result<Option<u64>, StoreError> {
         self.tree.get(&keys::log_position())
+    }
+
+    /// The number that the entries of the next commit will have in the outbox.
+    pub fn next_outbox_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// The smallest number of an entry; `None`: the outbox is empty. Some ms with a million entries.
+    pub fn oldest_outbox_seq(&self) -> Option<u64> {
+        self.outbox.values().min().copied()
+    }
+
+    /// The entries with smaller numbers.
+    pub fn outbox_before(&self, seq: u64) -> Vec<OutboxEntry> {
+        let before = self.outbox.iter().filter(|(_, of_entry)| **of_entry < seq);
+        before.map(|(&key, &seq)| OutboxEntry { key, seq }).collect()
     }
 
     fn update_outbox(&mut self, commit: &Commit) {

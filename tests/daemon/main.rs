@@ -8,6 +8,7 @@ mod boards;
 mod captures;
 mod clock;
 mod closed_pipes;
+mod cluster;
 mod commands;
 mod config;
 mod connections;
@@ -35,6 +36,8 @@ mod window_rebuild;
 
 #[path = "../support/database/mod.rs"]
 mod database;
+#[path = "../support/engines.rs"]
+mod engines;
 #[path = "../support/load.rs"]
 mod load;
 mod same_server;

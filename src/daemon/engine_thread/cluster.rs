@@ -5,6 +5,8 @@ use anyhow::Context;
 use super::{EngineThread, first_outcome_ms};
 use crate::archive::SharedBatch;
 use crate::daemon::cluster::{Leadership, RULES_VERSION};
+use crate::log::LogEvent;
+use crate::model::outbox::ArchiveStep;
 
 impl EngineThread {
     /// Whether another engine changes the state.
@@ -36,6 +38,9 @@ impl EngineThread {
             let mut events = Vec::new();
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
+                if let LogEvent::Archive { step: ArchiveStep::Archived { batch, .. }, .. } = event {
+                    self.drop_archived(batch);
+                }
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
             }

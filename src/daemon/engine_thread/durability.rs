@@ -152,6 +152,7 @@ impl EngineThread {
             return Ok(());
         }
         self.state.commit().context("cannot write the state")?;
+        self.mark_commit(now_ms);
         self.changed_ms = None;
         let seq = self.log.last_seq();
         let results = self.take_scan_results();

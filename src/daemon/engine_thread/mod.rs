@@ -6,6 +6,7 @@
 
 mod archive_jobs;
 mod archive_requests;
+mod archived;
 mod board_reads;
 mod change;
 mod cluster;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
+use self::archived::Marks;
 use self::board_reads::WaitingRead;
 pub(super) use self::change::Change;
 pub(super) use self::durability::StartTimeWrong;
@@ -93,6 +95,7 @@ pub struct EngineThread {
     state: State,
     /// Applies the log of a cluster, while another engine leads.
     followed: EventApplier,
+    marks: Marks,
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
@@ -194,6 +197,7 @@ impl EngineThread {
             blocked_week: None,
             state,
             followed,
+            marks: Marks::default(),
             log_rewriter,
             captures,
             clock,
@@ -362,6 +366,7 @@ impl EngineThread {
         }
         self.log_weeks();
         self.log_known_servers();
+        self.log_archived(now_ms);
         // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
         // their rows and boards.
         if !self.state.engine.has_changes() {

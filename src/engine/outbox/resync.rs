@@ -15,7 +15,7 @@ use super::{BestPositionsIn, Engine, ReadError, StoreReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, KeyRange, ObjectRange, PlayerKeyRange, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
-use crate::model::outbox::ResyncCursor;
+use crate::model::outbox::{ResyncCursor, ResyncState};
 use crate::model::restored::LastKeys;
 use crate::model::server::PlayerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, SessionDay, WeekKey};
@@ -182,6 +182,13 @@ impl Engine {
             self.global.enqueue_now(key);
         }
         true
+    }
+
+    /// Another engine has completed the resync.
+    pub(in crate::engine) fn end_resync(&mut self) {
+        let meta = &mut self.global.meta;
+        let archive_id = meta.resync_state.archive_id;
+        (meta.resync, meta.resync_state) = (false, ResyncState { archive_id, ..ResyncState::default() });
     }
 
     /// The position of the resync; `None`: none is needed.

@@ -104,7 +104,16 @@ impl Engine {
                 self.resend_all(!adopts);
             }
             ArchiveStep::Resend { week, from, servers } => self.resend_week(week, from, servers),
+            ArchiveStep::Archived { at, .. } => {
+                self.end_resync();
+                self.archive_acknowledged(at);
+            }
         }
+    }
+
+    /// The last transaction of this state that the archive has acknowledged; `None`: it has none.
+    pub fn archive_written_at(&self) -> Option<WriterBeat> {
+        self.global.meta.archive_writer.map(|writer| writer.last)
     }
 
     /// The archive has acknowledged transactions of this writer.

@@ -1,0 +1,102 @@
+//! Several engines that keep one state: they take over from each other, and are equal in the end.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clqd::fleet::FaultShares;
+
+use crate::database::{Database, Server};
+use crate::engines::{ENGINES, Engines};
+use crate::sandbox::{Sandbox, fleet, wait_until};
+
+#[test]
+fn engines_take_over_and_are_equal() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::new());
+    let mut engines = Engines::start(&database.url(), "");
+    let fleet = fleet(12, 91, 60.0, FaultShares::NONE);
+    engines.sandbox_of_leader().add_servers(&fleet);
+    engines.wait_for_scans(40);
+
+    // A follower changes nothing, and says who does.
+    let leader = engines.leader();
+    let follower = (leader + 1) % ENGINES;
+    let refused = engines.sandboxes[follower].run(["servers", "add", "quake3://192.0.2.1:1"]);
+    assert!(refused.err.contains("this engine follows engine"), "{}", refused.err);
+    let shown = engines.sandboxes[follower].ok(["cluster", "status"]);
+    assert!(shown.contains("leader") && shown.contains("follower"), "{shown}");
+
+    // Killed, and started again.
+    engines.kill(leader);
+    let second = engines.leader();
+    assert_ne!(second, leader);
+    engines.wait_for_scans(20);
+    engines.sandboxes[second].ok(["servers", "tag", &fleet.urls()[0], "--add", "after"]);
+    engines.start_again(leader);
+
+    // Paused for longer than the lease: what it had applied alone is taken back.
+    engines.pause(second, Duration::from_secs(6));
+    let again = engines.daemons[second].as_ref().unwrap().wait_for_log("another engine of the cluster has taken over");
+    assert!(again.contains("the daemon starts again"), "{again}");
+    let third = engines.leader();
+    assert_ne!(third, second);
+    engines.wait_for_scans(20);
+
+    // Stopped, which the others need not find out.
+    engines.stop(third);
+    engines.wait_for_scans(20);
+    engines.start_again(third);
+    engines.wait_for_scans(20);
+
+    // The outboxes of followers do not grow.
+    wait_until("followers know what the archive has", || {
+        let waiting = |engine: usize| engines.sandboxes[engine].status()["outbox_entries"].as_u64().unwrap();
+        (0..ENGINES).all(|engine| waiting(engine) < 60)
+    });
+    drop(fleet);
+    let content = engines.wait_until_equal();
+    assert!(content.lines().count() > 20, "{content}");
+    let leader = engines.leader();
+    let followers = (0..ENGINES).filter(|&engine| engine != leader);
+    followers.into_iter().for_each(|engine| drop(engines.stop(engine)));
+    engines.stop(leader);
+    // The batches of all epochs are in the log of every engine, byte by byte.
+    let logs: Vec<_> = engines.sandboxes.iter().map(first_segments).collect();
+    // The last one to stop has ended one more.
+    let common = logs.iter().map(Vec::len).min().expect("engines");
+    assert!(common > 2 && logs.iter().all(|log| log[..common] == logs[0][..common]), "{common} segments");
+    engines.sandboxes.iter().for_each(Sandbox::assert_replay_equals_state);
+}
+
+/// The segments that are complete in every engine.
+fn first_segments(sandbox: &Sandbox) -> Vec<(String, Vec<u8>)> {
+    let files = fs::read_dir(sandbox.state().join("log")).expect("a log").map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "log")).collect();
+    files.sort();
+    files.pop();
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    files.iter().map(|path| (name(path), fs::read(path).expect("a segment"))).collect()
+}
+
+#[test]
+fn engines_wait_for_their_database() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = Arc::new(Server::start());
+    let database = runtime.block_on(Database::on_server(server.clone()));
+    let engines = Engines::start(&database.url(), "");
+    let fleet = fleet(6, 92, 60.0, FaultShares::NONE);
+    engines.sandbox_of_leader().add_servers(&fleet);
+    engines.wait_for_scans(20);
+    let leader = engines.leader();
+    let before = engines.snapshots((leader + 1) % ENGINES);
+    server.kill();
+    engines.daemons[leader].as_ref().unwrap().wait_for_log("scans are kept in memory until the log of the cluster");
+    // Reads are answered meanwhile.
+    assert!(engines.snapshots((leader + 1) % ENGINES) >= before);
+    server.kill_and_restart();
+    engines.wait_for_scans(20);
+    drop(fleet);
+    engines.wait_until_equal();
+}
