@@ -4,6 +4,7 @@
 //! In a cluster, a batch of the leader is first in the database, then in its files; it counts as written when it is in
 //! both. A follower copies the batches of the leader into its files.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -22,8 +23,8 @@ use crate::model::calendar::DAY_MS;
 /// large.
 const UNSYNCED_BYTES_MAX: usize = 128 << 20;
 
-/// The same in a cluster, so that a batch fits into a row of the database: some minutes of scans.
-const UNSHARED_BYTES_MAX: usize = 8 << 20;
+/// Size at which a batch of a cluster is handed over, so that it fits into a statement of the database.
+const SHARED_BATCH_BYTES: usize = 128 << 10;
 
 /// Ticks alone are written at this interval, so that an idle daemon leaves the disk in peace.
 const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
@@ -94,8 +95,8 @@ pub(super) struct LogThread {
     results: UnboundedReceiver<Result<u64, LogThreadError>>,
     /// When the batch that is being written was handed over, Unix ms.
     writing_since_ms: Option<i64>,
-    /// Batches that are being written: one, of a follower several.
-    in_flight: usize,
+    /// Bytes of the batches that are being written: one, in a cluster several.
+    in_flight: VecDeque<usize>,
     /// Everything until this batch is on disk.
     synced: u64,
     /// The last batch of earlier processes.
@@ -165,7 +166,7 @@ impl LogThread {
             thread: Some(thread),
             results,
             writing_since_ms: None,
-            in_flight: 0,
+            in_flight: VecDeque::new(),
             synced,
             earlier: synced,
         })
@@ -220,7 +221,7 @@ impl LogThread {
         decoder.decode(&batch, each)?;
         self.builder = BatchBuilder::after(batch.seq());
         self.writing_since_ms.get_or_insert(now_ms);
-        self.in_flight += 1;
+        self.in_flight.push_back(batch.bytes().len());
         self.work.send(Work::Copy(batch)).map_err(|_| LogThreadError::Ended)
     }
 
@@ -253,6 +254,10 @@ impl LogThread {
                 _ = self.write_due_ms.get_or_insert(t_ms + TICKS_WRITTEN_AFTER_MS);
             }
             _ => self.write_due_ms = Some(i64::MIN),
+        }
+        if self.is_shared && self.builder.bytes() >= SHARED_BATCH_BYTES {
+            // If the thread has ended, the next result says why.
+            _ = self.begin_write(event.t_ms());
         }
     }
 
@@ -306,7 +311,8 @@ impl LogThread {
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        self.builder.bytes() > if self.is_shared { UNSHARED_BYTES_MAX } else { UNSYNCED_BYTES_MAX }
+        let queued: usize = self.in_flight.iter().skip(1).sum();
+        self.builder.bytes() + queued > UNSYNCED_BYTES_MAX
     }
 
     /// Hands the events over. No batch is being written.
@@ -322,11 +328,11 @@ impl LogThread {
     }
 
     fn send(&mut self, batch: Option<Batch>, now_ms: i64) -> Result<(), LogThreadError> {
-        assert!(self.writing_since_ms.is_none(), "one batch at a time");
+        assert!(self.writing_since_ms.is_none() || self.is_shared, "one batch at a time");
         self.write_due_ms = None;
         let Some(batch) = batch else { return Ok(()) };
-        self.writing_since_ms = Some(now_ms);
-        self.in_flight = 1;
+        self.writing_since_ms.get_or_insert(now_ms);
+        self.in_flight.push_back(batch.bytes());
         self.work.send(Work::Write { batch, now_ms }).map_err(|_| LogThreadError::Ended)
     }
 
@@ -352,8 +358,8 @@ impl LogThread {
 
     fn note_result(&mut self, result: Option<Result<u64, LogThreadError>>) -> Result<(), LogThreadError> {
         self.synced = result.ok_or(LogThreadError::Ended)??;
-        self.in_flight -= 1;
-        if self.in_flight == 0 {
+        self.in_flight.pop_front();
+        if self.in_flight.is_empty() {
             self.writing_since_ms = None;
         }
         Ok(())

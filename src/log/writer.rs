@@ -46,6 +46,11 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Bytes of the events.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() - BATCH_HEADER_BYTES
+    }
+
     /// Sequence number of the last batch with events, when this one is on disk.
     pub fn last_seq(&self) -> u64 {
         if self.events > 0 { self.seq } else { self.seq - 1 }

@@ -35,10 +35,25 @@ fn wait_for_passes(sandbox: &Sandbox, passes: u64) {
 
 /// The tables, without weeks of servers on which nobody played: a resync writes them, and the
 /// outbox contains no change of them.
-async fn tables(database: &Database) -> Tables {
+pub async fn tables(database: &Database) -> Tables {
     let mut tables = read(database).await;
     tables.get_mut("server_week").expect("a table").retain(|row| row[4] != "0");
     tables
+}
+
+/// The tables that a single database server gets from the state of a stopped daemon.
+pub async fn stored_by(sandbox: &Sandbox) -> Tables {
+    let database = Database::new().await;
+    database.migrate().await;
+    let config = Config::parse(&std::fs::read_to_string(sandbox.config()).unwrap()).expect("a valid config");
+    let engine = EngineSettings { archive_enabled: true, ..config.engine_settings().unwrap() };
+    let store = StoreSettings { cache_bytes: 16 << 20, create: false };
+    let mut state = State::open(&sandbox.state(), store, engine).expect("the state of the stopped daemon");
+    // As if another archive was found: everything is written again.
+    scans::claim_archive(&mut state, None, 1);
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    archive.write(&scans::resync(&mut state)).await.unwrap();
+    tables(&database).await
 }
 
 #[test]
@@ -80,19 +95,7 @@ fn daemon_survives_failures_of_every_node() {
     drop(fleet);
     assert_eq!(sandbox.status()["outbox_entries"], 0, "nothing is pending: {log}");
 
-    let want = runtime.block_on(async {
-        let database = Database::new().await;
-        database.migrate().await;
-        let config = Config::parse(&std::fs::read_to_string(sandbox.config()).unwrap()).expect("a valid config");
-        let engine = EngineSettings { archive_enabled: true, ..config.engine_settings().unwrap() };
-        let store = StoreSettings { cache_bytes: 16 << 20, create: false };
-        let mut state = State::open(&sandbox.state(), store, engine).expect("the state of the stopped daemon");
-        // As if another archive was found: everything is written again.
-        scans::claim_archive(&mut state, None, 1);
-        let mut archive = Archive::connect(&database.settings()).await.unwrap();
-        archive.write(&scans::resync(&mut state)).await.unwrap();
-        tables(&database).await
-    });
+    let want = runtime.block_on(stored_by(&sandbox));
     assert!(want["player_week"].len() > 100, "{} rows", want["player_week"].len());
     for node in 0..NODES {
         let found = runtime.block_on(async {

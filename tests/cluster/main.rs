@@ -6,12 +6,15 @@
 
 mod copies;
 mod daemon;
+mod engine_faults;
 mod failover;
 mod fencing;
 mod large_week;
 
 #[path = "../support/database/mod.rs"]
 mod database;
+#[path = "../support/engines.rs"]
+mod engines;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
 #[path = "../support/scans.rs"]

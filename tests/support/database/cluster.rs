@@ -120,6 +120,21 @@ impl Cluster {
         }
     }
 
+    /// Kills all nodes at once, and starts them again: first the one that has the most transactions.
+    pub async fn kill_all_and_restart(&mut self) {
+        self.nodes.iter_mut().for_each(Node::kill);
+        let positions: Vec<i64> = self.nodes.iter().map(Node::recovered_position).collect();
+        let first = (0..NODES).max_by_key(|&index| positions[index]).expect("nodes");
+        let state = self.nodes[first].dir.join("data/grastate.dat");
+        let text = std::fs::read_to_string(&state).expect("the state of a node");
+        std::fs::write(&state, text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1")).expect("written");
+        for offset in 0..NODES {
+            let index = (first + offset) % NODES;
+            self.launch(index, offset == 0);
+            self.wait_until_synced(index).await;
+        }
+    }
+
     /// Waits until all nodes are members and have applied the same transactions. Nothing may
     /// write meanwhile.
     pub async fn wait_until_equal(&self) {
@@ -220,10 +235,7 @@ impl Cluster {
 
     /// Starts a node. `is_first`: it forms a new cluster, else it joins the others.
     fn launch(&mut self, index: usize, is_first: bool) {
-        let provider = PROVIDERS.iter().find(|file| Path::new(file).exists()).expect(
-            "these tests need Galera and rsync: apt-get install galera-4 rsync, or use tests/run --cluster, which \
-             installs them",
-        );
+        let provider = provider();
         let members: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.group_port)).collect();
         let members = if is_first { String::new() } else { members.join(",") };
         let (dir, mariadbd) = (self.dir.path(), find("mariadbd").expect("apt-get install mariadb-server"));
@@ -277,12 +289,36 @@ impl Cluster {
     }
 }
 
+/// Galera's library.
+fn provider() -> &'static str {
+    PROVIDERS.into_iter().find(|file| Path::new(file).exists()).expect(
+        "these tests need Galera and rsync: apt-get install galera-4 rsync, or use tests/run --cluster, which installs them",
+    )
+}
+
 /// A URL of the database through these hosts.
 pub fn url_of(hosts: &[String]) -> String {
     format!("mysql://test:test@{}/clqd", hosts.join(","))
 }
 
 impl Node {
+    /// The last transaction in the files of a node that was killed.
+    fn recovered_position(&self) -> i64 {
+        let mut command = Command::new(find("mariadbd").expect("apt-get install mariadb-server"));
+        command.arg("--no-defaults").arg(format!("--datadir={}", self.dir.join("data").display()));
+        command.args(unprivileged_user().map(|user| format!("--user={user}")));
+        command.args(["--wsrep-recover", "--wsrep-on=ON", "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW"]);
+        command.arg(format!("--wsrep-provider={}", provider())).arg("--innodb-log-file-size=16M");
+        command.arg(format!("--socket={}", self.dir.join("recover").display())).env("TMPDIR", &self.dir);
+        let output = command.output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let position =
+            log.lines().find_map(|line| line.split_once("Recovered position: ")).map(|(_, position)| position);
+        let number =
+            position.and_then(|position| position.rsplit(':').next()).and_then(|number| number.trim().parse().ok());
+        number.unwrap_or_else(|| panic!("no position: {log}"))
+    }
+
     fn pid(&self) -> i32 {
         std::fs::read_to_string(self.dir.join("pid")).expect("the node runs").trim().parse().unwrap()
     }
