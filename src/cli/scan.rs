@@ -19,9 +19,9 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// of this machine's configuration file; other settings are the daemon's.
 #[derive(Debug, clap::Args)]
 pub struct ScanArgs {
-    /// The daemon, such as https://stats.example.org
-    #[arg(long, value_name = "URL")]
-    join: String,
+    /// The daemon, such as https://stats.example.org; of a cluster, each engine
+    #[arg(long, value_name = "URL", required = true)]
+    join: Vec<String>,
     /// File with a token that may scan (clqd token new --may scan)
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,

@@ -14,7 +14,7 @@ use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
 use crate::api::requests::{
     self, ArchiveResend, ArchiveVerify, Backup, ClockAccept, ClusterEngines, Export, ExportSessions, Reload, Rescan,
-    ScannersExchange, ScannersList,
+    ScannersExchange, ScannersList, Scans,
 };
 use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
@@ -31,8 +31,8 @@ const EXPORT_SERVERS_MAX: usize = 500;
 /// Rows after which a chunk of an export ends: 10 ms.
 const EXPORT_ROWS_MAX: usize = 2_000;
 
-/// Requests that concern this process and its machine, and change no state.
-const OF_ANY_ENGINE: [&str; 3] = [Backup::NAME, Reload::NAME, ClockAccept::NAME];
+/// Requests that concern this process and its machine, and change no state. Scanners are told who leads.
+const OF_ANY_ENGINE: [&str; 4] = [Backup::NAME, Reload::NAME, ClockAccept::NAME, ScannersExchange::NAME];
 
 /// How often a rescan says that it goes on.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -234,6 +234,11 @@ async fn export<R: Line>(
 
 impl Run for ScannersExchange {
     async fn run(self, shared: &Shared, lines: &Lines<LineOf<ScannersExchange>>) -> Result<Vec<String>, ApiError> {
+        if let Some(cluster) = shared.follows() {
+            let leader = Some(cluster.leader_address());
+            lines.send(Scans { batch: self.batch_known, scans: Vec::new(), settings: None, leader }).await?;
+            return Ok(Vec::new());
+        }
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
         lines.send(shared.scanners.exchange(&shared.engine, &settings, shared.clock.now_ms(), self).await?).await?;
         Ok(Vec::new())

@@ -51,7 +51,7 @@ fn engines_survive_failures_of_engines_and_nodes() {
     let mut engines = Engines::start(&cluster.url_from(0), "");
     let fleet = fleet(number("CLQD_SERVERS", 30) as u32, 93, 60.0, FaultShares::NONE);
     engines.sandbox_of_leader().add_servers(&fleet);
-    engines.wait_for_scans(50);
+    engines.wait_for_scans();
     let mut random = Random(seed());
     for n in 0..number("CLQD_FAULTS", 12) {
         let (event, leader) = (random.event(), engines.leader());
@@ -81,7 +81,7 @@ fn engines_survive_failures_of_engines_and_nodes() {
             }
             Event::KillAllNodes => runtime.block_on(cluster.kill_all_and_restart()),
         }
-        engines.wait_for_scans(30);
+        engines.wait_for_scans();
     }
     drop(fleet);
     engines.wait_until_equal();

@@ -90,18 +90,16 @@ impl Engines {
         content
     }
 
-    /// The counts of scans that an engine has applied.
-    pub fn snapshots(&self, engine: usize) -> u64 {
-        self.sandboxes[engine].status()["engine"]["counts"]["snapshots"].as_u64().unwrap_or_default()
-    }
-
-    /// Waits until the leader has applied more scans, and the others, too.
-    pub fn wait_for_scans(&self, more: u64) {
-        let leader = self.leader();
-        let target = self.snapshots(leader) + more;
+    /// Waits until every engine that runs has seen every server again. They all answer.
+    pub fn wait_for_scans(&self) {
+        let now_ms = self.sandbox_of_leader().status()["engine"]["now_ms"].as_i64().expect("a time");
+        let has_seen = |engine: usize| {
+            let servers = self.sandboxes[engine].list(&[]);
+            let is_new = |server: &Value| server["last_seen_ms"].as_i64().is_some_and(|seen_ms| seen_ms > now_ms);
+            !servers.is_empty() && servers.iter().all(is_new)
+        };
         wait_until("scans go on everywhere", || {
-            let running = (0..ENGINES).filter(|&engine| self.daemons[engine].is_some());
-            running.into_iter().all(|engine| self.snapshots(engine) >= target)
+            (0..ENGINES).filter(|&engine| self.daemons[engine].is_some()).all(has_seen)
         });
     }
 }

@@ -119,6 +119,9 @@ pub struct Scans {
     pub scans: Vec<ScanTask>,
     /// What holds for all scanners; `null`: the scanner has it.
     pub settings: Option<ScannerSettings>,
+    /// This engine of a cluster has taken nothing, because another one leads: its URL, empty if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
 }
 
 /// A scan of a server.

@@ -90,6 +90,13 @@ impl Cluster {
         self.seen().fault.clone()
     }
 
+    /// The URL of the leader; empty: it is unknown.
+    pub fn leader_address(&self) -> String {
+        let seen = self.seen();
+        let leader = seen.leader.as_ref().filter(|leader| !leader.is_released());
+        leader.map_or_else(String::new, |leader| leader.member.address.clone())
+    }
+
     /// The error of a request that only the leader executes.
     pub fn refusal(&self) -> ApiError {
         let seen = self.seen();

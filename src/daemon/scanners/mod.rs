@@ -121,7 +121,7 @@ impl Scanners {
         let (batch, scans) = taken?;
         let settings = wire::settings(settings);
         let settings = (settings_known != Some(settings.hash)).then_some(settings);
-        Ok(Scans { batch, scans: scans.into_iter().map(wire::task).collect(), settings })
+        Ok(Scans { batch, scans: scans.into_iter().map(wire::task).collect(), settings, leader: None })
     }
 
     async fn hand_in(

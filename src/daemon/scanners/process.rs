@@ -45,8 +45,8 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How a scanner reaches its daemon, and who it is.
 #[derive(Clone, Debug)]
 pub struct ScannerOptions {
-    /// The start of the daemon's address: `https://stats.example.org`.
-    pub join: String,
+    /// The start of the daemon's address: `https://stats.example.org`; several of a cluster.
+    pub join: Vec<String>,
     pub token: String,
     pub name: String,
     pub region: String,
@@ -70,7 +70,7 @@ pub fn run(options: ScannerOptions) -> anyhow::Result<()> {
 
 struct Process {
     options: ScannerOptions,
-    link: Arc<Link>,
+    links: Links,
     scanner: Scanner,
     requests: RequestSender,
     outcomes: Outcomes,
@@ -85,6 +85,15 @@ struct Process {
     settings_known: Option<u64>,
     /// The number of the last answer with scans.
     batch_known: u64,
+}
+
+/// The ways to the daemon: several to the engines of a cluster.
+struct Links {
+    /// As the options name them; after them the leader, if it is none of these.
+    all: Vec<Arc<Link>>,
+    named: usize,
+    /// The one that is used.
+    current: usize,
 }
 
 /// The connection to the daemon.
@@ -104,11 +113,13 @@ enum ExchangeError {
     /// It will not be different later.
     #[error("{0}")]
     Invalid(String),
+    #[error("this engine of the cluster does not lead")]
+    Follows { leader: String },
 }
 
 impl Process {
     fn start(options: ScannerOptions) -> anyhow::Result<Process> {
-        let link = Arc::new(Link::new(&options)?);
+        let links = Links::new(&options)?;
         let session = getrandom::u64().map_err(|error| anyhow::anyhow!("the system has no random numbers: {error}"))?;
         let start = Instant::now();
         let now = Arc::new(move || start.elapsed().as_millis() as i64);
@@ -116,7 +127,7 @@ impl Process {
             Scanner::start(options.scan.clone(), now).context("cannot start the scanner: section [scan]")?;
         Ok(Process {
             options,
-            link,
+            links,
             scanner,
             requests,
             outcomes,
@@ -133,7 +144,12 @@ impl Process {
     async fn work(mut self) -> anyhow::Result<()> {
         let mut pause = PAUSES[0];
         let mut is_reported = None;
-        tracing::info!(daemon = self.link.url, name = self.options.name, region = self.options.region, "scanning");
+        tracing::info!(
+            daemon = self.options.join.join(", "),
+            name = self.options.name,
+            region = self.options.region,
+            "scanning"
+        );
         loop {
             self.gather().await?;
             match self.exchange().await {
@@ -148,14 +164,20 @@ impl Process {
                 }
                 // Later it may be a fault of something between.
                 Err(error @ ExchangeError::Invalid(_)) if is_reported.is_none() => return Err(error.into()),
+                Err(ExchangeError::Follows { leader }) if self.links.follow(&leader, &self.options) => {
+                    tracing::info!(leader, "another engine of the cluster leads");
+                }
                 Err(error) => {
                     let wait = if matches!(error, ExchangeError::Refused(_)) { REFUSED_PAUSE } else { pause };
                     if is_reported != Some(false) {
                         tracing::warn!("{error}; trying again");
                     }
                     is_reported = Some(false);
-                    sleep(wait).await;
-                    pause = (2 * pause).min(PAUSES[1]);
+                    // Another engine may lead by now.
+                    if self.links.next() {
+                        sleep(wait).await;
+                        pause = (2 * pause).min(PAUSES[1]);
+                    }
                 }
             }
         }
@@ -190,11 +212,14 @@ impl Process {
     /// Hands in the first outcomes that wait. Returns how many, and the daemon's answer.
     async fn exchange(&mut self) -> Result<(usize, Scans), ExchangeError> {
         let (count, body) = self.body();
-        let link = self.link.clone();
+        let link = self.links.all[self.links.current].clone();
         let (done, result) = oneshot::channel();
         tokio::task::spawn_blocking(move || _ = done.send(link.post(&body)));
         let answer = result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())));
-        Ok((count, answer?))
+        match answer? {
+            Scans { leader: Some(leader), .. } => Err(ExchangeError::Follows { leader }),
+            scans => Ok((count, scans)),
+        }
     }
 
     /// The next request, and the outcomes in it: as many as the daemon takes at once.
@@ -230,7 +255,7 @@ impl Process {
         }
     }
 
-    async fn take(&mut self, Scans { batch, scans, settings }: Scans) -> anyhow::Result<()> {
+    async fn take(&mut self, Scans { batch, scans, settings, .. }: Scans) -> anyhow::Result<()> {
         if let Some(settings) = settings {
             let scan = wire::with_settings(&self.options.scan, &settings).map_err(anyhow::Error::msg)?;
             self.scanner.reloader().reload(scan).await.context("the daemon's settings cannot be used")?;
@@ -245,9 +270,39 @@ impl Process {
     }
 }
 
+impl Links {
+    fn new(options: &ScannerOptions) -> anyhow::Result<Links> {
+        let all = options.join.iter().map(|join| Link::new(join, options).map(Arc::new));
+        let all = all.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Links { named: all.len(), all, current: 0 })
+    }
+
+    /// Uses the leader. Returns false if that is no other one, or cannot be used.
+    fn follow(&mut self, leader: &str, options: &ScannerOptions) -> bool {
+        // The token must not go from an encrypted connection to one that is not.
+        let is_secure = |url: &str| url.starts_with("https://");
+        if leader.is_empty() || is_secure(&self.all[self.current].url) && !is_secure(leader) {
+            return false;
+        }
+        let Ok(link) = Link::new(leader, options) else { return false };
+        let current = self.all.iter().position(|known| known.url == link.url).unwrap_or_else(|| {
+            self.all.truncate(self.named);
+            self.all.push(Arc::new(link));
+            self.named
+        });
+        std::mem::replace(&mut self.current, current) != current
+    }
+
+    /// Uses the next one. Returns whether all were tried.
+    fn next(&mut self) -> bool {
+        self.current = (self.current + 1) % self.all.len();
+        self.current == 0
+    }
+}
+
 impl Link {
-    fn new(options: &ScannerOptions) -> anyhow::Result<Link> {
-        let join = options.join.trim_end_matches('/');
+    fn new(join: &str, options: &ScannerOptions) -> anyhow::Result<Link> {
+        let join = join.trim_end_matches('/');
         ensure!(
             join.starts_with("https://") || join.starts_with("http://"),
             "--join {join:?}: expected the start of a URL, such as https://stats.example.org"
