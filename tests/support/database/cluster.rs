@@ -309,6 +309,8 @@ impl Node {
         command.args(unprivileged_user().map(|user| format!("--user={user}")));
         command.args(["--wsrep-recover", "--wsrep-on=ON", "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW"]);
         command.arg(format!("--wsrep-provider={}", provider())).arg("--innodb-log-file-size=16M");
+        // Otherwise it may take many gigabytes of memory.
+        command.arg("--wsrep-provider-options=gcache.recover=no;gcache.size=32M");
         command.arg(format!("--socket={}", self.dir.join("recover").display())).env("TMPDIR", &self.dir);
         let output = command.output().unwrap();
         let log = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
