@@ -18,6 +18,7 @@ impl Access {
     pub const RESCAN: Access = Access::Change(Permission::Rescan);
     pub const SERVERS: Access = Access::Change(Permission::Servers);
     pub const CORRECTIONS: Access = Access::Change(Permission::Corrections);
+    pub const REPLICATE: Access = Access::Change(Permission::Replicate);
     pub const SCAN: Access = Access::Change(Permission::Scan);
 }
 
@@ -36,6 +37,8 @@ pub enum Permission {
     Corrections,
     /// Scanning for the daemon: `clqd scan --join`.
     Scan,
+    /// Copying the state to another engine of the cluster: `clqd cluster join`.
+    Replicate,
 }
 
 impl Permission {

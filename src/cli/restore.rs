@@ -206,6 +206,6 @@ fn not_restored(report: &RestoreReport) -> Vec<String> {
 }
 
 /// Removes a trailing slash, because suffixes are added to the name.
-fn without_trailing_slash(dir: &Path) -> PathBuf {
+pub(super) fn without_trailing_slash(dir: &Path) -> PathBuf {
     dir.components().collect()
 }

@@ -24,7 +24,7 @@ pub enum TokenCommand {
         /// For the log, such as deploy
         #[arg(value_parser = parse_tag)]
         name: String,
-        /// read, rescan, servers, corrections or scan; repeatable
+        /// read, rescan, servers, corrections, scan or replicate; repeatable
         #[arg(long, value_name = "WHAT", required = true, value_parser = Permission::parse)]
         may: Vec<Permission>,
     },

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::api::requests::BackupRow;
-use crate::api::{ApiError, ErrorCode, Progress};
+use crate::api::{ApiError, ErrorCode, Line, Progress};
 use crate::store::{BackupSummary, StoreError};
 use crate::web::Lines;
 
@@ -27,28 +27,11 @@ impl Drop for CancelOnDrop {
 
 impl Shared {
     pub(super) async fn backup(&self, dir: String, lines: &Lines<BackupRow>) -> Result<Vec<String>, ApiError> {
-        let (state_dir, disk_free_bytes_min) = {
-            let config = self.config.lock().expect("config lock poisoned");
-            (config.state_dir.clone(), config.store.disk_free_bytes_min)
-        };
+        let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
         if let Some(problem) = dir_error(Path::new(&dir), &state_dir) {
             return Err(ApiError::new(ErrorCode::BadRequest, problem));
         }
-        let is_cancelled = Arc::new(AtomicBool::new(false));
-        let _stop = CancelOnDrop(is_cancelled.clone());
-        let asking = self.engine.call_later(|thread, reply| {
-            thread.backup_source(reply);
-            Ok(())
-        });
-        let asking = async { Ok(asking.await?) };
-        let (source, missing) = while_client_connected(asking, lines).await?;
-        let path = dir.clone();
-        // The backup must not use the space that is reserved for the state, especially while
-        // commits are paused.
-        let reserve_bytes = if is_same_disk(Path::new(&dir), &state_dir) { disk_free_bytes_min } else { 0 };
-        let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
-        let summary = while_client_connected(writing, lines).await?;
-        tracing::info!(dir, bytes = summary.bytes, "backup written");
+        let (summary, missing) = self.write_backup(&dir, lines).await?;
         let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
         let backup = BackupRow { dir, latest_event_ms, bytes, records };
         lines.send(backup).await?;
@@ -59,12 +42,40 @@ impl Shared {
         };
         Ok((missing > 0).then(note).into_iter().collect())
     }
+
+    /// Writes a backup into a new directory. Returns what it has, and how many changes are missing.
+    pub(super) async fn write_backup<L: Line>(
+        &self,
+        dir: &str,
+        lines: &Lines<L>,
+    ) -> Result<(BackupSummary, usize), ApiError> {
+        let (state_dir, disk_free_bytes_min) = {
+            let config = self.config.lock().expect("config lock poisoned");
+            (config.state_dir.clone(), config.store.disk_free_bytes_min)
+        };
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        let _stop = CancelOnDrop(is_cancelled.clone());
+        let asking = self.engine.call_later(|thread, reply| {
+            thread.backup_source(reply);
+            Ok(())
+        });
+        let asking = async { Ok(asking.await?) };
+        let (source, missing) = while_client_connected(asking, lines).await?;
+        let path = dir.to_owned();
+        // The backup must not use the space that is reserved for the state, especially while
+        // commits are paused.
+        let reserve_bytes = if is_same_disk(Path::new(dir), &state_dir) { disk_free_bytes_min } else { 0 };
+        let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
+        let summary = while_client_connected(writing, lines).await?;
+        tracing::info!(dir, bytes = summary.bytes, "backup written");
+        Ok((summary, missing))
+    }
 }
 
 /// Waits for `work`, unless the client disconnects.
-async fn while_client_connected<T>(
+async fn while_client_connected<T, L: Line>(
     work: impl Future<Output = Result<T, ApiError>>,
-    lines: &Lines<BackupRow>,
+    lines: &Lines<L>,
 ) -> Result<T, ApiError> {
     tokio::pin!(work);
     loop {
@@ -75,7 +86,7 @@ async fn while_client_connected<T>(
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let result = tokio::task::spawn_blocking(work).await;

@@ -113,13 +113,15 @@ impl LogThread {
         LogThread::start_with(Writer::Log(writer), builder, None, settings, retention)
     }
 
-    /// Of an engine of a cluster, which follows until it leads.
+    /// Of an engine of a cluster, which follows until it leads. `applied`: the last batch of its state; the copy may lack
+    /// some until there.
     pub(super) fn start_following(
         (copy, decoder): (LogCopy, CopyDecoder),
+        applied: u64,
         settings: RecordedSettings,
         retention: Retention,
     ) -> std::io::Result<LogThread> {
-        let builder = BatchBuilder::after(decoder.next_seq() - 1);
+        let builder = BatchBuilder::after(applied);
         LogThread::start_with(Writer::Copy(copy), builder, Some(decoder), settings, retention)
     }
 
@@ -200,6 +202,12 @@ impl LogThread {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// The last batch of the copy, and whether it needs a whole segment first.
+    pub(super) fn copied(&self) -> (u64, bool) {
+        let decoder = self.decoder.as_ref();
+        decoder.map_or((self.last_seq(), false), |decoder| (decoder.next_seq() - 1, decoder.needs_segment()))
+    }
+
     /// Whether the log is that of a cluster.
     pub(super) fn is_shared(&self) -> bool {
         self.is_shared
@@ -219,7 +227,7 @@ impl LogThread {
     ) -> Result<(), LogThreadError> {
         let decoder = self.decoder.as_mut().expect("a leader copies nothing");
         decoder.decode(&batch, each)?;
-        self.builder = BatchBuilder::after(batch.seq());
+        self.builder = BatchBuilder::after(self.builder.last_seq().max(batch.seq()));
         self.writing_since_ms.get_or_insert(now_ms);
         self.in_flight.push_back(batch.bytes().len());
         self.work.send(Work::Copy(batch)).map_err(|_| LogThreadError::Ended)
@@ -357,7 +365,7 @@ impl LogThread {
     }
 
     fn note_result(&mut self, result: Option<Result<u64, LogThreadError>>) -> Result<(), LogThreadError> {
-        self.synced = result.ok_or(LogThreadError::Ended)??;
+        self.synced = self.synced.max(result.ok_or(LogThreadError::Ended)??);
         self.in_flight.pop_front();
         if self.in_flight.is_empty() {
             self.writing_since_ms = None;

@@ -7,12 +7,13 @@
 //! Stop order: socket, web interface, scanner (scans in flight may complete), last commit, archive
 //! (drained up to a limit), state.
 
+mod agent;
 mod archive_resend;
 mod archive_task;
 mod archive_verify;
 mod backup;
 mod board_builder;
-mod cluster;
+pub mod cluster;
 mod disk_space;
 mod engine_thread;
 mod history;
@@ -461,7 +462,7 @@ fn open_state(
     let failed = || format!("cannot open the state directory {}", config.state_dir.display());
     let recovered = recovery::open(config, &config.state_dir, &|| false).with_context(failed)?;
     let mut needs_checkpoint = recovered.needs_checkpoint();
-    let Recovered { mut state, applier, position, events, .. } = recovered;
+    let Recovered { mut state, applier, position, events, last_seq, .. } = recovered;
     if events > 0 {
         tracing::info!(events, "applied the log since the last checkpoint");
     }
@@ -470,11 +471,10 @@ fn open_state(
         state.write_checkpoint(0).with_context(failed)?;
     }
     let system_ms = time.read().system_ms;
-    let first_seq = position.unwrap_or(0) + 1;
     let log = match config.cluster.is_on() {
-        true => open_copy(config, &applier, first_seq)?,
+        true => open_copy(config, &applier, last_seq)?,
         false => {
-            let (writer, builder) = open_log(config, first_seq, system_ms)?;
+            let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
             let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
                 .context("cannot start a thread")?;
             // What is not an event of the log.
@@ -509,12 +509,13 @@ fn open_state(
 }
 
 /// Opens the log as a copy of that of a leader. The state contains its events.
-fn open_copy(config: &Config, applier: &EventApplier, first_seq: u64) -> anyhow::Result<LogThread> {
-    let (copy, decoder, cut) = LogCopy::open(&log_dir(&config.state_dir), first_seq).context("cannot open the log")?;
+fn open_copy(config: &Config, applier: &EventApplier, applied: u64) -> anyhow::Result<LogThread> {
+    let (copy, decoder, cut) =
+        LogCopy::open(&log_dir(&config.state_dir), applied + 1).context("cannot open the log")?;
     if let Some(cut) = cut {
         tracing::warn!("{cut}; it is removed");
     }
-    let log = LogThread::start_following((copy, decoder), applier.settings(), config.log_retention());
+    let log = LogThread::start_following((copy, decoder), applied, applier.settings(), config.log_retention());
     log.context("cannot start a thread")
 }
 

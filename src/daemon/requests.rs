@@ -13,8 +13,8 @@ use super::Shared;
 use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
 use crate::api::requests::{
-    self, ArchiveResend, ArchiveVerify, Backup, ClockAccept, ClusterEngines, Export, ExportSessions, Reload, Rescan,
-    ScannersExchange, ScannersList, Scans,
+    self, ArchiveResend, ArchiveVerify, Backup, ClockAccept, ClusterCopy, ClusterEngines, Export, ExportSessions,
+    Reload, Rescan, ScannersExchange, ScannersList, Scans,
 };
 use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
@@ -32,7 +32,8 @@ const EXPORT_SERVERS_MAX: usize = 500;
 const EXPORT_ROWS_MAX: usize = 2_000;
 
 /// Requests that concern this process and its machine, and change no state. Scanners are told who leads.
-const OF_ANY_ENGINE: [&str; 4] = [Backup::NAME, Reload::NAME, ClockAccept::NAME, ScannersExchange::NAME];
+const OF_ANY_ENGINE: [&str; 5] =
+    [Backup::NAME, Reload::NAME, ClockAccept::NAME, ScannersExchange::NAME, ClusterCopy::NAME];
 
 /// How often a rescan says that it goes on.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -242,6 +243,12 @@ impl Run for ScannersExchange {
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
         lines.send(shared.scanners.exchange(&shared.engine, &settings, shared.clock.now_ms(), self).await?).await?;
         Ok(Vec::new())
+    }
+}
+
+impl Run for ClusterCopy {
+    async fn run(self, shared: &Shared, lines: &Lines<LineOf<ClusterCopy>>) -> Result<Vec<String>, ApiError> {
+        shared.copy_state(lines).await
     }
 }
 

@@ -43,10 +43,17 @@ impl CopyDecoder {
         self.next_seq
     }
 
+    /// Whether the copy has no segment, so that it needs all batches of that of the next batch.
+    pub fn needs_segment(&self) -> bool {
+        self.segment.is_none()
+    }
+
     /// Decodes the next batch. After an error, the decoder cannot be used.
     pub fn decode(&mut self, batch: &SealedBatch, each: impl FnMut(LogEvent)) -> Result<(), CopyError> {
         let seq = batch.seq();
-        if seq != self.next_seq {
+        // A copy without a segment begins with that of the next batch.
+        let is_first = self.segment.is_none() && (batch.segment.first_seq..=self.next_seq).contains(&seq);
+        if seq != self.next_seq && !is_first {
             return Err(CopyError::Gap { last: self.next_seq - 1, found: seq });
         }
         if self.segment != Some(batch.segment) {
@@ -109,7 +116,7 @@ impl LogCopy {
 
     /// Writes the next batch. When it returns, the batch is on disk. Error: the process must end.
     pub fn write(&mut self, batch: &SealedBatch) -> Result<(), LogError> {
-        assert_eq!(batch.seq(), self.next_seq, "the decoder has seen the batch before");
+        assert!(batch.seq() == self.next_seq || self.segment.is_none(), "the decoder has seen the batch before");
         if self.segment.as_ref().is_none_or(|segment| segment.header != batch.segment) {
             self.begin(batch.segment)?;
         }

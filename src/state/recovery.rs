@@ -277,6 +277,8 @@ fn recover(
         None => None,
         // Nothing was ever written to it.
         Some(0) if !has_segments => None,
+        // The state is a copy of that of another engine; the log comes from the database.
+        Some(_) if !has_segments && config.cluster.is_on() => None,
         Some(position) if !has_segments => {
             on_damage(LogError::Missing { dir: log.clone(), position })?;
             None
@@ -436,7 +438,8 @@ impl Tail {
         state.commit()?;
         self.cut = reader.cut().cloned();
         let last = reader.next_seq().map_or(0, |next| next - 1);
-        if last < position {
+        // Another engine's state may be ahead of the files until they have the whole segment.
+        if last < position && !self.applier.config.cluster.is_on() {
             on_damage(LogError::Behind { dir: log.to_owned(), last, position })?;
         }
         Ok(last.max(position))

@@ -41,6 +41,23 @@ struct Manifest {
     /// The number of the checkpoint file.
     checkpoint: u64,
     records: u64,
+    /// The last batch of the log whose events it has: an engine of a cluster goes on after it.
+    #[serde(default)]
+    position: u64,
+}
+
+/// The files of a backup, relative to its directory.
+pub fn backup_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    state_files::state_files(dir)
+}
+
+/// The last batch of the log whose events a backup has; 0: it was written without a log.
+pub fn backup_position(dir: &Path) -> Result<u64, StoreError> {
+    let path = dir.join(files::MANIFEST);
+    let json = fs::read(&path).map_err(files::io_error("read", &path))?;
+    let manifest: Manifest = serde_json::from_slice(&json)
+        .map_err(|error| StoreError::Damaged { path: path.clone(), at: format!(" ({error})") })?;
+    Ok(manifest.position)
 }
 
 impl Manifest {
@@ -107,12 +124,13 @@ impl BackupSource {
             true => Err(StoreError::Cancelled { path: dir.to_owned() }),
             false => target.check_space(reserve_bytes),
         };
-        let (mut now_ms, mut count) = (0, 0);
+        let (mut now_ms, mut count, mut position) = (0, 0, 0);
         // A daemon that starts with the backup begins a log.
         let no_position = postcard::to_stdvec(&0_u64).expect("a number is serialisable");
         let mut to_backup = |(key, value): Record| {
             count += 1;
             if key == keys::log_position() {
+                position = postcard::from_bytes(&value).map_err(|error| StoreError::corrupt(&key, error))?;
                 return Ok((key, no_position.clone()));
             }
             if key == keys::meta() {
@@ -124,7 +142,8 @@ impl BackupSource {
         let records = checkpoint::paced(self.records, pace).map(|record| record.and_then(&mut to_backup));
         let bytes = checkpoint::write_copy(&target.partial, self.number, records)?;
         let clqd = env!("CARGO_PKG_VERSION").to_owned();
-        Manifest { clqd, latest_event_ms: now_ms, checkpoint: self.number, records: count }.write(&target.partial)?;
+        let checkpoint = self.number;
+        Manifest { clqd, latest_event_ms: now_ms, checkpoint, records: count, position }.write(&target.partial)?;
         target.finish()?;
         Ok(BackupSummary { now_ms, bytes, records: count })
     }

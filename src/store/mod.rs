@@ -33,9 +33,12 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-pub use backup::{BackupSource, BackupSummary, RestoreSummary, StateReplacement, restore};
+pub use backup::{
+    BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, restore,
+};
 pub use checkpoint::UnusableDeltas;
 pub use compaction::DatabaseSettings;
+pub use dir::files::io_error;
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use threads::check_threads;

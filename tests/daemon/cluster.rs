@@ -80,6 +80,61 @@ fn first_segments(sandbox: &Sandbox) -> Vec<(String, Vec<u8>)> {
     files.iter().map(|path| (name(path), fs::read(path).expect("a segment"))).collect()
 }
 
+/// The log in the database does not reach back to the first batch: an engine without a state needs a copy.
+#[test]
+fn an_engine_joins_with_a_copy() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::new());
+    let maker = Sandbox::new("");
+    let made = maker.ok(["token", "new", "engines", "--may", "replicate", "--may", "scan"]);
+    let (token, section) = made.split_once("\n\n").expect("a token and a section");
+    // No other test listens at this address.
+    let mut engines = Engines::start(&database.url(), &format!("[web]\nlisten = \"127.0.0.10:0\"\n{section}"));
+    let fleet = fleet(8, 94, 60.0, FaultShares::NONE);
+    engines.sandbox_of_leader().add_servers(&fleet);
+    engines.wait_for_scans();
+    let lost = engines.leader();
+    engines.kill(lost);
+    engines.wait_for_scans();
+    runtime.block_on(database.run("DELETE FROM clq_log WHERE epoch = 1"));
+
+    let sandbox = &engines.sandboxes[lost];
+    fs::remove_dir_all(sandbox.state()).expect("a state");
+    let mut daemon = sandbox.spawn();
+    let log = daemon.wait_for_log("the batches between them are missing");
+    assert!(!daemon.wait().success(), "{log}");
+    fs::write(sandbox.path("token"), token).expect("written");
+    let file = sandbox.path("token").display().to_string();
+    let other = (lost + 1) % ENGINES;
+    let address = engines.sandboxes[other].status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let wrong = sandbox.run(["cluster", "join", "http://127.0.0.10:1", "--token-file", &file]);
+    assert!(wrong.err.contains("cannot reach the engine"), "{}", wrong.err);
+    let joined = sandbox.ok(["cluster", "join", &format!("http://{address}"), "--token-file", &file]);
+    assert!(joined.contains("records"), "{joined}");
+    engines.start_again(lost);
+    engines.wait_for_scans();
+
+    // A scanner that knows a follower finds the leader.
+    let (leader, follower) = (engines.leader(), (engines.leader() + 1) % ENGINES);
+    let address_of = |engine: usize| engines.sandboxes[engine].status()["daemon"]["web"].as_str().unwrap().to_owned();
+    let [join, then] = [follower, leader].map(|engine| format!("http://{}", address_of(engine)));
+    let arguments =
+        ["scan", "--join", &join, "--join", &then, "--region", "eu", "--name", "one", "--token-file", &file];
+    let mut scanner = engines.sandboxes[lost].command(arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the scanner scans for the leader", || {
+        let rows = engines.sandboxes[leader].json(["scanners"]);
+        rows.iter().any(|row| row["answered"].as_u64().is_some_and(|answered| answered > 5))
+    });
+    scanner.kill().expect("it runs");
+    scanner.wait().expect("it has ended");
+    engines.wait_for_scans();
+    drop(fleet);
+    engines.wait_until_equal();
+    let followers = (0..ENGINES).filter(|&engine| engine != leader);
+    followers.into_iter().for_each(|engine| drop(engines.stop(engine)));
+    engines.stop(leader);
+}
+
 #[test]
 fn engines_wait_for_their_database() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

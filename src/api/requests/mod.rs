@@ -18,7 +18,7 @@ pub use self::archive::{
 pub use self::boards::{
     Board, BoardLine, Boards, Fused, FusedLine, Standings, Top, Windows, WindowsDelete, WindowsRecompute,
 };
-pub use self::cluster::{ClusterEngines, EngineRole, EngineRow};
+pub use self::cluster::{ClusterCopy, ClusterEngines, EngineRole, EngineRow, StatePart};
 pub use self::corrections::{ClockAccept, ClockReset, TagDrop, WeekReopen};
 pub use self::daemon::{Backup, BackupRow, Export, Reload, RestoredRow};
 pub use self::maps::{Map, Maps};
@@ -45,7 +45,7 @@ macro_rules! requests {
                 PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, ServersVisitors, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;
-            run ArchiveResend, ArchiveVerify, Backup, ClusterEngines, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList;
+            run ArchiveResend, ArchiveVerify, Backup, ClusterCopy, ClusterEngines, Export, ExportSessions, Reload, Rescan, ScannersExchange, ScannersList;
         }
     };
 }

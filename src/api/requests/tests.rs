@@ -36,6 +36,7 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&ServersShow { url: url("quake3://a:1") }),
         round_trip(&Rescan { servers: RescanSelector::AllUnknown }),
         round_trip(&ScannersList {}),
+        round_trip(&ClusterCopy {}),
         round_trip(&ClusterEngines {}),
         round_trip(&ScannersExchange {
             name: "a".into(),

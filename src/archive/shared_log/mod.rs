@@ -153,6 +153,14 @@ impl SharedLog {
         rows.into_iter().enumerate().map(batch).collect()
     }
 
+    /// The first batch of the segment that has a batch, or the one before it; `None`: neither is there.
+    pub async fn segment_of(&mut self, seq: u64) -> Result<Option<u64>, ArchiveError> {
+        let before = seq.saturating_sub(1);
+        let select = format!("SELECT segment FROM clq_log WHERE seq IN ({before}, {seq}) ORDER BY seq DESC LIMIT 1");
+        let rows: Vec<u64> = self.rows("clq_log", &select).await?;
+        Ok(rows.first().copied())
+    }
+
     /// The last batch; 0: there is none.
     pub async fn last_seq(&mut self) -> Result<u64, ArchiveError> {
         let rows: Vec<u64> = self.rows("clq_log", "SELECT COALESCE(MAX(seq), 0) FROM clq_log").await?;

@@ -46,8 +46,10 @@ pub struct Follower {
     keep_log_days: u32,
     cluster: Arc<Cluster>,
     engine: EngineHandle,
-    /// The last batch that was applied.
+    /// The last batch that was applied, and is in the files.
     applied: u64,
+    /// The files need a whole segment first, though the state has some of its batches.
+    needs_segment: bool,
     lease: Lease,
     began: Instant,
     noted: Option<Instant>,
@@ -73,6 +75,7 @@ impl Follower {
             cluster,
             engine,
             applied: 0,
+            needs_segment: false,
             lease,
             began,
             noted: None,
@@ -82,8 +85,8 @@ impl Follower {
 
     /// Follows until this engine leads, which `begin` is told; then keeps the tables of the cluster.
     pub async fn run(mut self, begin: impl AsyncFnOnce()) {
-        let Ok(applied) = self.engine.call(|thread| Ok(thread.last_seq())).await else { return };
-        self.applied = applied;
+        let Ok((applied, needs_segment)) = self.engine.call(|thread| Ok(thread.copied())).await else { return };
+        (self.applied, self.needs_segment) = (applied, needs_segment);
         let epoch = loop {
             match self.step().await {
                 Ok(Some(epoch)) => break epoch,
@@ -154,6 +157,12 @@ impl Follower {
     }
 
     async fn apply_all(&mut self) -> Result<(), FollowError> {
+        if self.needs_segment
+            && let Some(first) = self.log.segment_of(self.applied + 1).await?
+        {
+            self.applied = first - 1;
+            self.needs_segment = false;
+        }
         loop {
             let batches: Vec<SharedBatch> = self.log.read_after(self.applied).await?;
             if batches.is_empty() {

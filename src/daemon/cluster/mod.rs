@@ -1,9 +1,12 @@
 //! Several engines with one log (docs/architecture.md, *Several engines*).
 //!
 //! - [`lease`]: when a follower may take over. [`leadership`]: the right to write the log.
+//! - `copy`, [`join`]: the state of one engine becomes that of another one.
 //! - [`follow`]: the task of an engine that follows, until it leads.
 
+mod copy;
 mod follow;
+pub mod join;
 mod leadership;
 mod lease;
 mod status;

@@ -14,9 +14,9 @@ impl EngineThread {
         self.log.is_following()
     }
 
-    /// The last batch of the log.
-    pub(in crate::daemon) fn last_seq(&self) -> u64 {
-        self.log.last_seq()
+    /// The last batch in the files of this engine, and whether they need a whole segment first.
+    pub(in crate::daemon) fn copied(&self) -> (u64, bool) {
+        self.log.copied()
     }
 
     /// The last batch that the cluster has accepted.
@@ -24,7 +24,7 @@ impl EngineThread {
         self.log.synced()
     }
 
-    /// Applies batches of the leader. Returns the number of the last one.
+    /// Applies batches of the leader, but for those that the state has already. Returns the number of the last one.
     pub(in crate::daemon) fn follow(&mut self, batches: Vec<SharedBatch>) -> anyhow::Result<u64> {
         let now_ms = self.clock.now_ms();
         for SharedBatch { version, batch, .. } in batches {
@@ -35,9 +35,14 @@ impl EngineThread {
                     batch.seq()
                 );
             }
+            let is_applied = batch.seq() <= self.log.last_seq();
             let mut events = Vec::new();
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
+                // A copied state has everything but the settings in effect.
+                if is_applied && !matches!(event, LogEvent::Settings { .. }) {
+                    continue;
+                }
                 if let LogEvent::Archive { step: ArchiveStep::Archived { batch, .. }, .. } = event {
                     self.drop_archived(batch);
                 }
@@ -46,7 +51,7 @@ impl EngineThread {
             }
         }
         self.changed_ms.get_or_insert(now_ms);
-        Ok(self.log.last_seq())
+        Ok(self.log.copied().0)
     }
 
     /// This engine leads from now on. It has applied the whole log.

@@ -12,11 +12,11 @@ use anyhow::{Context, bail, ensure};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use ureq::http::StatusCode;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::wire;
 use crate::api::json;
 use crate::api::requests::{SCANS_MAX, ScannersExchange, Scans};
+use crate::daemon::agent;
 use crate::limits::REQUEST_BODY_BYTES_MAX;
 use crate::scan::{Outcomes, RequestSender, ScanOutcome, ScanSettings, Scanner};
 use crate::shutdown;
@@ -24,7 +24,6 @@ use crate::shutdown;
 /// The request of the daemon.
 const PATH: &str = "/api/v1/scanners/exchange";
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pauses after a request that failed: doubled each time.
@@ -307,23 +306,7 @@ impl Link {
             join.starts_with("https://") || join.starts_with("http://"),
             "--join {join:?}: expected the start of a URL, such as https://stats.example.org"
         );
-        let mut tls = TlsConfig::builder();
-        if let Some(path) = &options.ca {
-            let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let certificate = Certificate::from_pem(&bytes)
-                .with_context(|| format!("{} is no certificate in PEM", path.display()))?;
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(vec![certificate])));
-        }
-        let agent = ureq::Agent::config_builder()
-            .user_agent(concat!("clqd/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(TIMEOUT))
-            // A redirect could send the token elsewhere.
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .tls_config(tls.build())
-            .build()
-            .new_agent();
+        let agent = agent::new(options.ca.as_deref(), Some(TIMEOUT))?;
         Ok(Link { agent, url: format!("{join}{PATH}"), token: options.token.clone() })
     }
 

@@ -225,7 +225,7 @@ pub(in crate::store) fn metadata_if_exists(path: &Path) -> Result<Option<Metadat
 }
 
 /// The error of an operation on a file.
-pub(in crate::store) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |source| {
         let hint = match source.kind() {
             ErrorKind::PermissionDenied => owner(path).map_or(String::new(), |owner| format!(" ({owner})")),

@@ -347,6 +347,7 @@ fn commands_print_what_the_description_of_requests_says() {
         "archive/resend",
         "archive/verify",
         "clock/reset",
+        "cluster/copy",
         "cluster/engines",
         "export/sessions",
         "player/companions",

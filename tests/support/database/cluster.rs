@@ -304,21 +304,28 @@ pub fn url_of(hosts: &[String]) -> String {
 impl Node {
     /// The last transaction in the files of a node that was killed.
     fn recovered_position(&self) -> i64 {
-        let mut command = Command::new(find("mariadbd").expect("apt-get install mariadb-server"));
+        // Reading the cache of write sets may take all memory.
+        _ = std::fs::remove_file(self.dir.join("data/galera.cache"));
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 4000000; exec timeout -s KILL 60 \"$@\"", "recover"]);
+        command.arg(find("mariadbd").expect("apt-get install mariadb-server"));
         command.arg("--no-defaults").arg(format!("--datadir={}", self.dir.join("data").display()));
         command.args(unprivileged_user().map(|user| format!("--user={user}")));
         command.args(["--wsrep-recover", "--wsrep-on=ON", "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW"]);
         command.arg(format!("--wsrep-provider={}", provider())).arg("--innodb-log-file-size=16M");
-        // Otherwise it may take many gigabytes of memory.
         command.arg("--wsrep-provider-options=gcache.recover=no;gcache.size=32M");
         command.arg(format!("--socket={}", self.dir.join("recover").display())).env("TMPDIR", &self.dir);
-        let output = command.output().unwrap();
-        let log = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let position =
-            log.lines().find_map(|line| line.split_once("Recovered position: ")).map(|(_, position)| position);
-        let number =
-            position.and_then(|position| position.rsplit(':').next()).and_then(|number| number.trim().parse().ok());
-        number.unwrap_or_else(|| panic!("no position: {log}"))
+        for _ in 0..5 {
+            let output = command.output().unwrap();
+            let log = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+            let position = log.lines().find_map(|line| line.split_once("Recovered position: "));
+            let number = position.and_then(|(_, position)| position.rsplit(':').next()?.trim().parse().ok());
+            if let Some(number) = number {
+                return number;
+            }
+            println!("no position; trying again: {}", log.lines().last().unwrap_or_default());
+        }
+        panic!("no position of {}", self.dir.display());
     }
 
     fn pid(&self) -> i32 {
