@@ -13,6 +13,8 @@ use crate::sandbox::{Sandbox, fleet, wait_until};
 const NOT_RUN: &[(&str, &str)] = &[
     ("clqd migrate", "it needs a database: tests/archive"),
     ("clqd scan --join", "it runs until it is stopped: tests/daemon/scanners.rs"),
+    ("clqd cluster", "it needs a cluster: tests/daemon/cluster.rs"),
+    ("--may replicate", "it only adds a section: tests/daemon/cluster.rs"),
     ("--master", "it needs the internet; tests/fleet imports from a simulated master"),
     ("clqd clock reset", "it is refused while the time is right: tests/daemon/clock.rs"),
 ];

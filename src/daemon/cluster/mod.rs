@@ -9,6 +9,8 @@ mod follow;
 pub mod join;
 mod leadership;
 mod lease;
+#[cfg(test)]
+mod simulation;
 mod status;
 
 pub(super) use self::follow::Follower;
