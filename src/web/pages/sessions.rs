@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn players_of_a_server_are_listed() {
         let sum = Visitor {
-            name: "<b>".into(),
+            display: "<b>".into(),
             time_ms: 2 * HOUR_MS,
             points: Some(10),
             sessions: 2,
