@@ -157,6 +157,14 @@ impl Clock {
         })
     }
 
+    /// Recorded time is system time from now on, but at least `floor_ms`, which others have recorded.
+    pub fn continue_from(&self, floor_ms: i64) {
+        self.with_state(|state| {
+            state.now_ms = state.last_reading.system_ms.max(floor_ms);
+            state.now_at_monotonic_ms = state.last_reading.monotonic_ms;
+        });
+    }
+
     /// Applies new settings.
     pub fn reload(&self, settings: ClockSettings) {
         self.with_state(|state| state.settings = settings);

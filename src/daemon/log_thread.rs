@@ -49,7 +49,7 @@ pub(super) enum LogThreadError {
 enum Writer {
     Log(LogWriter),
     /// First to the database.
-    Shared(LogWriter, Leadership),
+    Shared(LogWriter, Box<Leadership>),
     /// Of the log of a leader.
     Copy(LogCopy),
 }
@@ -62,7 +62,7 @@ enum Work {
     Copy(SealedBatch),
     /// The follower becomes the leader.
     Lead {
-        leadership: Leadership,
+        leadership: Box<Leadership>,
         now_ms: i64,
         builder: Sender<Result<BatchBuilder, LogError>>,
     },
@@ -202,6 +202,11 @@ impl LogThread {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// The last batch to which nothing is added any more.
+    pub(super) fn last_ended_seq(&self) -> u64 {
+        self.builder.last_seq()
+    }
+
     /// The last batch of the copy, and whether it needs a whole segment first.
     pub(super) fn copied(&self) -> (u64, bool) {
         let decoder = self.decoder.as_ref();
@@ -242,7 +247,7 @@ impl LogThread {
     ) -> Result<(), LogThreadError> {
         self.finish_write()?;
         let (sender, builder) = std::sync::mpsc::channel();
-        let work = Work::Lead { leadership, now_ms, builder: sender };
+        let work = Work::Lead { leadership: Box::new(leadership), now_ms, builder: sender };
         self.work.send(work).map_err(|_| LogThreadError::Ended)?;
         self.builder = builder.recv().map_err(|_| LogThreadError::Ended)??;
         (self.decoder, self.settings) = (None, settings);
@@ -313,14 +318,13 @@ impl LogThread {
         self.writing_since_ms
     }
 
-    /// Bytes of the events that were not handed over yet.
+    /// Bytes of the events that wait, but for the batch that is being written.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.builder.bytes()
+        self.builder.bytes() + self.in_flight.iter().skip(1).sum::<usize>()
     }
 
     pub(super) fn is_behind(&self) -> bool {
-        let queued: usize = self.in_flight.iter().skip(1).sum();
-        self.builder.bytes() + queued > UNSYNCED_BYTES_MAX
+        self.waiting_bytes() > UNSYNCED_BYTES_MAX
     }
 
     /// Hands the events over. No batch is being written.

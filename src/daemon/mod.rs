@@ -52,7 +52,7 @@ use crate::archive::Member;
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::daemon::cluster::{Cluster, Follower, Role};
+use crate::daemon::cluster::{Cluster, Follower, Role, WITHOUT_LOG};
 use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, Scanning, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::{LogThread, LogThreadError};
@@ -118,6 +118,8 @@ struct Shared {
     archive: Mutex<Option<archive_task::Worker>>,
     /// Held while the archive is verified.
     verifying: tokio::sync::Mutex<()>,
+    /// Held while the state is copied for another engine.
+    copying: tokio::sync::Mutex<()>,
     /// Held while the size of a window is measured.
     measuring: Mutex<()>,
     imports: Mutex<import_task::ImportTasks>,
@@ -315,6 +317,7 @@ impl Daemon {
             changes: AtomicU64::new(0),
             archive: Mutex::new(archive),
             verifying: tokio::sync::Mutex::default(),
+            copying: tokio::sync::Mutex::default(),
             measuring: Mutex::default(),
             imports: Mutex::new(imports),
             scanners,
@@ -472,7 +475,10 @@ fn open_state(
     }
     let system_ms = time.read().system_ms;
     let log = match config.cluster.is_on() {
-        true => open_copy(config, &applier, last_seq)?,
+        true => {
+            let is_without_log = last_seq == 0 && state.engine.now_ms() > 0;
+            open_copy(config, &applier, if is_without_log { WITHOUT_LOG } else { last_seq })?
+        }
         false => {
             let (writer, builder) = open_log(config, position.unwrap_or(0) + 1, system_ms)?;
             let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())

@@ -106,7 +106,7 @@ impl LogCopy {
         let last_ms = reader.last_ms();
         let of_segment = segment.as_ref().map(|segment| segment.header);
         let decoder = CopyDecoder { segment: of_segment, decoder: reader.into_decoder(), next_seq };
-        let unended = before.map(|before| before.path);
+        let unended = before.filter(|_| is_empty).map(|before| before.path);
         Ok((LogCopy { dir: dir.to_owned(), lock, segment, is_empty, unended, next_seq, last_ms }, decoder, cut))
     }
 
@@ -120,6 +120,7 @@ impl LogCopy {
         if self.segment.as_ref().is_none_or(|segment| segment.header != batch.segment) {
             self.begin(batch.segment)?;
         }
+        self.end_before(batch.segment.first_seq)?;
         self.segment.as_mut().expect("it was begun").append(batch.bytes())?;
         (self.is_empty, self.next_seq, self.last_ms) = (false, batch.seq() + 1, batch.last_ms());
         Ok(())
@@ -135,7 +136,6 @@ impl LogCopy {
                 next
             }
         });
-        self.end_before(header.first_seq)?;
         self.is_empty = true;
         Ok(())
     }

@@ -367,6 +367,13 @@ impl EventApplier {
         self.config.result_settings()
     }
 
+    /// Other settings than those of a log have changed.
+    pub fn reload(&mut self, state: &mut State, config: &Config) -> Result<(), RecoveryError> {
+        self.config = obey(config, &self.settings())?;
+        state.engine.reload(self.config.engine_settings().map_err(StateError::from)?);
+        Ok(())
+    }
+
     pub fn apply(&mut self, state: &mut State, event: LogEvent) -> Result<(), RecoveryError> {
         match event {
             LogEvent::Scan { server, outcome } => state.replay_scan(server, outcome)?,

@@ -119,8 +119,8 @@ pub struct Scans {
     pub scans: Vec<ScanTask>,
     /// What holds for all scanners; `null`: the scanner has it.
     pub settings: Option<ScannerSettings>,
-    /// This engine of a cluster has taken nothing, because another one leads: its URL, empty if it is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The URL of the leader of the cluster, empty if it is unknown: this engine follows it and has taken nothing; `null`: it has.
+    #[serde(default)]
     pub leader: Option<String>,
 }
 

@@ -27,8 +27,8 @@ const TABLES_SQL: &str = include_str!("tables.sql");
 const CONNECT_TIMEOUT_MS: u32 = 1_000;
 const STATEMENT_TIMEOUT_MS: u32 = 3_000;
 
-/// Batches of one read.
-const BATCHES_PER_READ: usize = 64;
+/// Batches of one read, which the engine applies at once: some 10 ms, in the worst case a second.
+const BATCHES_PER_READ: usize = 8;
 
 /// Rows that one transaction deletes, so that it does not stall the other nodes.
 const DELETED_PER_TRANSACTION: u32 = 1_000;
@@ -199,14 +199,26 @@ impl SharedLog {
         let (seq, last_ms) = (batch.seq(), batch.last_ms());
         let mut sql = format!(
             "INSERT INTO clq_log (seq, epoch, version, segment, segment_id, segment_ms, last_ms, body) \
-             VALUES ({seq}, {epoch}, {version}, {first_seq}, {id}, {created_ms}, {last_ms}, "
+             SELECT {seq}, {epoch}, {version}, {first_seq}, {id}, {created_ms}, {last_ms}, "
         )
         .into_bytes();
         let body = zstd::bulk::compress(batch.bytes(), 1).expect("memory suffices for a batch");
         Values::new(&mut sql, RowFormat::Insert).bytes(&body);
-        sql.push(b')');
+        // A log with a hole cannot be followed.
+        let before = seq - 1;
+        let condition = format!(
+            " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM clq_log) OR EXISTS (SELECT 1 FROM clq_log WHERE seq = {before})"
+        );
+        sql.extend_from_slice(condition.as_bytes());
         let duplicate = match self.write_as(epoch, "clq_log", sql).await? {
-            Ok(fenced) => return Ok(fenced),
+            Ok((Fenced::No, 0)) => {
+                let why = format!(
+                    "batch {before} of clq_log is missing: the database has lost it, as after a start of the wrong node; \
+                     nothing more is written"
+                );
+                return Err(ArchiveError::Rejected { target: self.target(), what: "clq_log", why });
+            }
+            Ok((fenced, _)) => return Ok(fenced),
             Err(duplicate) => duplicate,
         };
         let select = format!("SELECT epoch, segment_id FROM clq_log WHERE seq = {seq}");
@@ -269,7 +281,7 @@ impl SharedLog {
         let delete = format!("DELETE FROM clq_log WHERE seq < {next} ORDER BY seq LIMIT {DELETED_PER_TRANSACTION}");
         loop {
             let deleted = self.write_as(epoch, "clq_log", &delete).await?;
-            if deleted.map_err(|fault| self.failed(fault, "clq_log"))? == Fenced::Yes {
+            if deleted.map_err(|fault| self.failed(fault, "clq_log"))?.0 == Fenced::Yes {
                 return Ok(Fenced::Yes);
             }
             let left = format!("SELECT COUNT(*) FROM (SELECT seq FROM clq_log WHERE seq < {next} LIMIT 1) AS rest");
@@ -280,26 +292,27 @@ impl SharedLog {
         }
     }
 
-    /// Runs a statement as the leader of an epoch.
+    /// Runs a statement as the leader of an epoch. Returns the rows that it changed, too.
     async fn write_as(
         &mut self,
         epoch: u64,
         doing: &'static str,
         sql: impl AsQuery,
-    ) -> Result<Result<Fenced, StatementError>, ArchiveError> {
+    ) -> Result<Result<(Fenced, u64), StatementError>, ArchiveError> {
         let connection = self.connect().await?;
         let transaction = async {
             connection.execute("START TRANSACTION").await?;
             connection.execute(sql).await?;
+            let rows = connection.affected_rows();
             // The last statement, so that the row is locked for the shortest time.
             let beat = format!("UPDATE clq_leader SET beat = beat + 1 WHERE singleton = 1 AND epoch = {epoch}");
             connection.execute(&beat).await?;
             if connection.affected_rows() != 1 {
                 connection.execute("ROLLBACK").await?;
-                return Ok(Fenced::Yes);
+                return Ok((Fenced::Yes, 0));
             }
             connection.execute("COMMIT").await?;
-            Ok::<_, StatementError>(Fenced::No)
+            Ok::<_, StatementError>((Fenced::No, rows))
         };
         Ok(match transaction.await {
             Err(fault) if fault.code() != DUPLICATE_KEY => return Err(self.failed(fault, doing)),

@@ -1,7 +1,7 @@
 //! Sends the state of this engine to another one, as a backup that it writes first.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -21,11 +21,20 @@ const PART_BYTES: u64 = 256 << 10;
 /// A directory that is removed with everything in it.
 struct Temporary(PathBuf);
 
+impl Temporary {
+    fn remove(&self) {
+        match std::fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!("cannot remove {}: {error}", self.0.display());
+            }
+            _ => {}
+        }
+    }
+}
+
 impl Drop for Temporary {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!("cannot remove {}: {error}", self.0.display());
-        }
+        self.remove();
     }
 }
 
@@ -34,11 +43,14 @@ impl Shared {
         if self.cluster.is_none() {
             return Err(ApiError::new(ErrorCode::NotFound, "this is the only engine: cluster.engine is empty"));
         }
+        let Ok(_one) = self.copying.try_lock() else {
+            return Err(ApiError::new(ErrorCode::Busy, "the state is being copied for another engine"));
+        };
         let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
-        let number = self.clock.now_ms();
-        let dir = PathBuf::from(format!("{}.copy-{number}", state_dir.display()));
-        self.write_backup(&dir.display().to_string(), lines).await?;
-        let dir = Temporary(dir);
+        // That of a copy that was killed is removed.
+        let dir = Temporary(PathBuf::from(format!("{}.copy", state_dir.display())));
+        dir.remove();
+        self.write_backup(&dir.0.display().to_string(), lines).await?;
         let path = dir.0.clone();
         let files = blocking(move || backup_files(&path)).await?;
         for file in files {

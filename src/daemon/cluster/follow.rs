@@ -1,6 +1,8 @@
 //! The task of an engine in a cluster: it applies what the leader writes, takes over when the lease of the leader
 //! expires, and then keeps the tables of the cluster.
 
+#![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the lease; other engines have other clocks"))]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,7 @@ use super::lease::Lease;
 use super::{Cluster, Leadership, RULES_VERSION};
 use crate::archive::{ArchiveError, ArchiveSettings, Fenced, Leader, SharedBatch, SharedLog};
 use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
+use crate::daemon::log_thread::LogThreadError;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 
 /// Interval at which a follower reads the log.
@@ -24,6 +27,10 @@ const REMOVE_INTERVAL: Duration = Duration::from_secs(60);
 /// The log is kept for engines that were seen within this time.
 const AWAY_MS_MAX: i64 = HOUR_MS;
 
+/// The position of a state that has no log, and is not empty: the log of a cluster begins after it, so that nobody
+/// follows it without that state.
+pub const WITHOUT_LOG: u64 = 1;
+
 /// Why the task of an engine ends.
 #[derive(Debug, thiserror::Error)]
 enum FollowError {
@@ -36,6 +43,16 @@ enum FollowError {
          copy of an earlier time, or this state is of another cluster. This engine does not lead"
     )]
     Behind { last: u64, applied: u64 },
+    #[error(
+        "the log of the cluster is empty, and engine {engine} has the batches until {seq} in its state, this one until \
+         {applied}. Start that engine; if it is gone for ever, delete its row of clq_engine"
+    )]
+    Shorter { engine: String, seq: u64, applied: u64 },
+    #[error(
+        "this state is not of this cluster: it has no log, and the cluster has one. Get the state of another engine: clqd \
+         cluster join"
+    )]
+    Foreign,
 }
 
 /// An engine of a cluster.
@@ -136,16 +153,29 @@ impl Follower {
         let log = SharedLog::new(&self.archive)?;
         let leadership = Leadership::new(log, epoch, Handle::current());
         self.engine.call(move |thread| thread.lead(leadership)).await?;
-        self.cluster.note_leader(self.log.leader().await?);
+        // It leads, though the database may be away again.
+        if let Ok(leader) = self.log.leader().await {
+            self.cluster.note_leader(leader);
+        }
         tracing::info!(epoch, batch = self.applied, "this engine leads the cluster");
         Ok(Some(epoch))
     }
 
     async fn take_over(&mut self, leader: Option<&Leader>) -> Result<Option<u64>, FollowError> {
         let (last, applied) = (self.log.last_seq().await?, self.applied);
-        let is_first = leader.is_none() && last == 0;
-        if last < applied && !is_first {
+        if last < applied && last > 0 {
             return Err(FollowError::Behind { last, applied });
+        }
+        if last == 0 {
+            // Nobody has written it yet: the engine with the longest log of its own begins.
+            let engines = self.log.engines().await?;
+            if let Some(longer) = engines.into_iter().find(|engine| engine.seq > applied) {
+                return Err(FollowError::Shorter { engine: longer.member.engine, seq: longer.seq, applied });
+            }
+        }
+        if last > applied {
+            // The disk of this engine is nearly full.
+            return Ok(None);
         }
         if let Some(leader) = leader {
             tracing::warn!(
@@ -157,6 +187,9 @@ impl Follower {
     }
 
     async fn apply_all(&mut self) -> Result<(), FollowError> {
+        if self.needs_segment && self.applied == WITHOUT_LOG && self.log.last_seq().await? > 0 {
+            return Err(FollowError::Foreign);
+        }
         if self.needs_segment
             && let Some(first) = self.log.segment_of(self.applied + 1).await?
         {
@@ -168,7 +201,12 @@ impl Follower {
             if batches.is_empty() {
                 return Ok(());
             }
+            let before = self.applied;
             self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
+            if self.applied == before {
+                // The disk is nearly full.
+                return Ok(());
+            }
         }
     }
 
@@ -202,6 +240,10 @@ impl Follower {
 
     async fn keep_tables(&mut self, epoch: u64, removes: bool) -> Result<(), FollowError> {
         let leader = self.log.leader().await?;
+        if leader.as_ref().is_some_and(|leader| leader.epoch != epoch) {
+            // It writes nothing at the moment, such as on a full disk, and would not notice.
+            self.engine.call(|_| Err::<(), _>(LogThreadError::Fenced.into())).await?;
+        }
         self.cluster.note_leader(leader);
         self.note().await?;
         if removes {

@@ -11,7 +11,7 @@ use crate::log::SealedBatch;
 
 /// Pause after a failed attempt, and how often one is tried after the engine was told to stop.
 const RETRY: Duration = Duration::from_millis(200);
-const RETRIES_AT_STOP: u32 = 50;
+const RETRIES_AT_STOP: u32 = 10;
 
 /// The end of an attempt to append a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

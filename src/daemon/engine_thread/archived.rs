@@ -54,7 +54,8 @@ impl EngineThread {
     /// Marks the commit that was just made.
     pub(super) fn mark_commit(&mut self, now_ms: i64) {
         if self.log.is_shared() {
-            let mark = Mark { batch: self.log.last_seq(), next_seq: self.state.store.next_outbox_seq() };
+            // More events may be added to the batch that is being filled.
+            let mark = Mark { batch: self.log.last_ended_seq(), next_seq: self.state.store.next_outbox_seq() };
             self.marks.add(mark, now_ms);
         }
     }

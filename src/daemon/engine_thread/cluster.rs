@@ -27,6 +27,9 @@ impl EngineThread {
     /// Applies batches of the leader, but for those that the state has already. Returns the number of the last one.
     pub(in crate::daemon) fn follow(&mut self, batches: Vec<SharedBatch>) -> anyhow::Result<u64> {
         let now_ms = self.clock.now_ms();
+        if self.disk.is_paused() {
+            return Ok(self.log.copied().0);
+        }
         for SharedBatch { version, batch, .. } in batches {
             if version > RULES_VERSION {
                 anyhow::bail!(
@@ -56,6 +59,7 @@ impl EngineThread {
 
     /// This engine leads from now on. It has applied the whole log.
     pub(in crate::daemon) fn lead(&mut self, leadership: Leadership) -> anyhow::Result<()> {
+        self.clock.continue_from(self.state.engine.now_ms());
         let now_ms = self.clock.now_ms();
         self.commit()?;
         self.log.lead(leadership, self.followed.settings(), now_ms)?;
@@ -65,6 +69,8 @@ impl EngineThread {
         self.probes = self.idle_probes.take();
         self.remove_servers_known_twice(now_ms);
         self.tick(now_ms)?;
-        self.commit()
+        self.commit()?;
+        // The leader before may not have completed one.
+        self.rebuild()
     }
 }

@@ -388,7 +388,9 @@ impl EngineThread {
     pub(super) fn is_disk_stalled(&self, now_ms: i64) -> bool {
         let is_writing = self.checkpoints.is_writing() && self.state.store.is_compared();
         let checkpoint_ms = is_writing.then_some(self.checkpoints.began_ms);
-        let oldest = [self.log.writing_since_ms(), checkpoint_ms].into_iter().flatten().min();
+        // A database that does not answer is not mended by a start.
+        let log_ms = self.log.writing_since_ms().filter(|_| !self.log.is_shared());
+        let oldest = [log_ms, checkpoint_ms].into_iter().flatten().min();
         oldest.is_some_and(|since_ms| now_ms - since_ms >= DISK_STALL_MS)
     }
 

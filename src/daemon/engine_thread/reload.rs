@@ -12,7 +12,10 @@ impl EngineThread {
         self.state.store.set_database_settings(config.store.database_settings());
         let mut notes = Vec::new();
         // Settings that change results come from the leader of a cluster.
-        if !self.is_following() {
+        if self.is_following() {
+            self.commit()?;
+            self.followed.reload(&mut self.state, config)?;
+        } else {
             self.commit()?;
             self.state.engine.reload(engine);
             if self.state.engine.has_changed_types() {
