@@ -163,19 +163,21 @@ pub(in crate::store) fn unlink_databases(dir: &Path) -> Result<(), StoreError> {
 /// Removes a database and its directory. Fails if the directory contains other files.
 pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
     remove_database_files(dir)?;
-    fs::remove_dir(dir).map_err(io_error("remove", dir))
+    gone(fs::remove_dir(dir)).map_err(io_error("remove", dir))
+}
+
+/// It is gone, also if a thread of a store that was just closed was faster.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Removes the files of a database from its directory.
 pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreError> {
     for path in list_database(dir)?.into_iter().map(|name| dir.join(name)) {
-        fs::remove_file(&path).map_err(io_error("remove", &path))?;
+        gone(fs::remove_file(&path)).map_err(io_error("remove", &path))?;
     }
     let blobs = dir.join(BLOBS);
-    match fs::remove_dir(&blobs) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", &blobs)(error)),
-        _ => Ok(()),
-    }
+    gone(fs::remove_dir(&blobs)).map_err(io_error("remove", &blobs))
 }
 
 /// Waits until the name of a directory is on disk.
