@@ -188,6 +188,8 @@ fn statements_that_only_mariadb_has_are_found() {
 fn schema_and_documents_are_of_mysql() {
     let mut all: Vec<(String, String)> =
         statements(SCHEMA_SQL).into_iter().map(|sql| ("schema.sql".to_owned(), sql.to_owned())).collect();
+    let of_cluster = statements(include_str!("../../src/archive/shared_log/tables.sql"));
+    all.extend(of_cluster.into_iter().map(|sql| ("tables.sql".to_owned(), sql.to_owned())));
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).expect("docs") {
         let path = entry.expect("an entry").path();
         let Ok(page) = fs::read_to_string(&path) else { continue };
