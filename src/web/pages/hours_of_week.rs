@@ -58,13 +58,16 @@ impl HoursOfWeek {
                 svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby=(id) {
                     title id=(id) { (title) }
                     // 168 times its attributes were a fifth of the page of a server.
-                    defs { rect .heat id={ (id) "-cell" } y="1" width=(CELL - 1) height=(ROW - 2) {} }
+                    defs { rect id={ (id) "-cell" } y="1" width=(CELL - 1) height=(ROW - 2) {} }
                     @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
                         text x="0" y=(y + 12) { (short_weekday(MONDAY_MS + weekday as i64 * DAY_MS)) }
-                        @for (hour, value) in self.0[weekday].iter().enumerate() {
-                            @if let Some(value) = value.filter(|value| *value > 0.0) {
-                                use href={ "#" (id) "-cell" } x=(LEFT + hour as i64 * CELL) y=(y) opacity=(opacity(value / largest)) {
-                                    title { (text!("hours-of-week-hour", weekday = long_weekday(weekday), hour = hour, value = text(value))) }
+                        // A copied rectangle has the colour of its parent here; rules for it do not apply.
+                        g .heat {
+                            @for (hour, value) in self.0[weekday].iter().enumerate() {
+                                @if let Some(value) = value.filter(|value| *value > 0.0) {
+                                    use href={ "#" (id) "-cell" } x=(LEFT + hour as i64 * CELL) y=(y) opacity=(opacity(value / largest)) {
+                                        title { (text!("hours-of-week-hour", weekday = long_weekday(weekday), hour = hour, value = text(value))) }
+                                    }
                                 }
                             }
                         }
