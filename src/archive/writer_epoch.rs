@@ -43,7 +43,7 @@ pub(super) const CONFLICT_TRIES_MAX: u32 = 5;
 const LEASE_MS: i64 = 120_000;
 
 /// The time on the clock of the database server, Unix ms.
-const NOW_MS: &str = "FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)";
+pub(super) const NOW_MS: &str = "FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)";
 
 /// Whether a writer must wait for the last one. `age_ms`: time since its last transaction; `None`: it has closed
 /// its connection.

@@ -52,7 +52,7 @@ use crate::archive::Member;
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::daemon::cluster::{Cluster, Follower, Role, WITHOUT_LOG};
+use crate::daemon::cluster::{Cluster, Follower, WITHOUT_LOG};
 use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, Scanning, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::{LogThread, LogThreadError};
@@ -569,7 +569,7 @@ async fn state_check(current: &Config, new: &Config) -> StateCheck {
 impl Shared {
     /// Whether another engine of a cluster changes the state.
     fn follows(&self) -> Option<&Cluster> {
-        self.cluster.as_deref().filter(|cluster| cluster.role() == Role::Follower)
+        self.cluster.as_deref().filter(|cluster| !cluster.leads())
     }
 
     /// This engine leads its cluster from now on.

@@ -31,7 +31,7 @@ const EXPORT_SERVERS_MAX: usize = 500;
 /// Rows after which a chunk of an export ends: 10 ms.
 const EXPORT_ROWS_MAX: usize = 2_000;
 
-/// Requests that concern this process and its machine, and change no state. Scanners are told who leads.
+/// Requests that a follower executes, too: they change nothing in the state. To a scanner it answers who leads.
 const OF_ANY_ENGINE: [&str; 5] =
     [Backup::NAME, Reload::NAME, ClockAccept::NAME, ScannersExchange::NAME, ClusterCopy::NAME];
 

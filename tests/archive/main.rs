@@ -14,6 +14,7 @@ mod restore;
 mod resync;
 mod retention;
 mod schema_migration;
+mod shared_log;
 mod silent;
 mod state_source;
 mod tls;

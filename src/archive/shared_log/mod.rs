@@ -19,6 +19,7 @@ use super::error::{ArchiveError, StatementError};
 use super::settings::ArchiveSettings;
 use super::sql::{RowFormat, Values, literal};
 use super::sql_script::statements;
+use super::writer_epoch::NOW_MS;
 use crate::log::{SealedBatch, SegmentHeader};
 
 const TABLES_SQL: &str = include_str!("tables.sql");
@@ -31,13 +32,10 @@ const STATEMENT_TIMEOUT_MS: u32 = 3_000;
 const BATCHES_PER_READ: usize = 8;
 
 /// Rows that one transaction deletes, so that it does not stall the other nodes.
-const DELETED_PER_TRANSACTION: u32 = 1_000;
+const DELETED_PER_TRANSACTION: u64 = 1_000;
 
 /// A decompressed batch. A leader writes smaller ones.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
-
-/// The time on the clock of the database server, Unix ms.
-const NOW_MS: &str = "FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)";
 
 const DUPLICATE_KEY: u16 = 1062;
 
@@ -73,7 +71,6 @@ const RELEASED: u64 = 0;
 /// A batch of the log.
 #[derive(Debug)]
 pub struct SharedBatch {
-    pub epoch: u64,
     /// Version of the rules by which its events are applied.
     pub version: u16,
     pub batch: SealedBatch,
@@ -140,15 +137,15 @@ impl SharedLog {
     /// Some of the batches after a number, in order.
     pub async fn read_after(&mut self, seq: u64) -> Result<Vec<SharedBatch>, ArchiveError> {
         let select = format!(
-            "SELECT epoch, version, segment, segment_id, segment_ms, body FROM clq_log WHERE seq > {seq} ORDER BY seq \
+            "SELECT version, segment, segment_id, segment_ms, body FROM clq_log WHERE seq > {seq} ORDER BY seq \
              LIMIT {BATCHES_PER_READ}"
         );
-        let rows: Vec<(u64, u16, u64, u64, i64, Vec<u8>)> = self.rows("clq_log", &select).await?;
-        let batch = |(n, (epoch, version, first_seq, id, created_ms, body)): (usize, (_, _, _, _, _, Vec<u8>))| {
+        let rows: Vec<(u16, u64, u64, i64, Vec<u8>)> = self.rows("clq_log", &select).await?;
+        let batch = |(n, (version, first_seq, id, created_ms, body)): (usize, (_, _, _, _, Vec<u8>))| {
             let segment = SegmentHeader { version: SegmentHeader::VERSION, id, first_seq, created_ms };
             let batch = decompress(&body).and_then(|bytes| SealedBatch::of_bytes(segment, bytes));
             let batch = batch.ok_or_else(|| self.damaged(seq + 1 + n as u64))?;
-            Ok(SharedBatch { epoch, version, batch })
+            Ok(SharedBatch { version, batch })
         };
         rows.into_iter().enumerate().map(batch).collect()
     }
@@ -207,7 +204,8 @@ impl SharedLog {
         // A log with a hole cannot be followed.
         let before = seq - 1;
         let condition = format!(
-            " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM clq_log) OR EXISTS (SELECT 1 FROM clq_log WHERE seq = {before})"
+            " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM clq_log) \
+             OR EXISTS (SELECT 1 FROM clq_log WHERE seq IN ({before}, {seq}))"
         );
         sql.extend_from_slice(condition.as_bytes());
         let duplicate = match self.write_as(epoch, "clq_log", sql).await? {
@@ -281,13 +279,9 @@ impl SharedLog {
         let delete = format!("DELETE FROM clq_log WHERE seq < {next} ORDER BY seq LIMIT {DELETED_PER_TRANSACTION}");
         loop {
             let deleted = self.write_as(epoch, "clq_log", &delete).await?;
-            if deleted.map_err(|fault| self.failed(fault, "clq_log"))?.0 == Fenced::Yes {
-                return Ok(Fenced::Yes);
-            }
-            let left = format!("SELECT COUNT(*) FROM (SELECT seq FROM clq_log WHERE seq < {next} LIMIT 1) AS rest");
-            let left: Vec<u64> = self.rows("clq_log", &left).await?;
-            if left.first() == Some(&0) {
-                return Ok(Fenced::No);
+            let (fenced, deleted) = deleted.map_err(|fault| self.failed(fault, "clq_log"))?;
+            if fenced == Fenced::Yes || deleted < DELETED_PER_TRANSACTION {
+                return Ok(fenced);
             }
         }
     }

@@ -100,7 +100,7 @@ impl Follower {
         })
     }
 
-    /// Follows until this engine leads, which `begin` is told; then keeps the tables of the cluster.
+    /// Follows until this engine leads. Then it calls `begin`, and keeps the tables of the cluster up to date.
     pub async fn run(mut self, begin: impl AsyncFnOnce()) {
         let Ok((applied, needs_segment)) = self.engine.call(|thread| Ok(thread.copied())).await else { return };
         (self.applied, self.needs_segment) = (applied, needs_segment);

@@ -9,7 +9,7 @@ use super::RULES_VERSION;
 use crate::archive::{ArchiveError, Fenced, SharedLog};
 use crate::log::SealedBatch;
 
-/// Pause after a failed attempt, and how often one is tried after the engine was told to stop.
+/// Pause between two attempts, and the number of attempts after the engine was told to stop.
 const RETRY: Duration = Duration::from_millis(200);
 const RETRIES_AT_STOP: u32 = 10;
 

@@ -6,13 +6,6 @@ use crate::api::requests::{EngineRole, EngineRow};
 use crate::api::{ApiError, ErrorCode};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
 
-/// What an engine does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    Follower,
-    Leader,
-}
-
 /// An engine that has not been seen for so long is gone, ms.
 const GONE_AFTER_MS: i64 = 5_000;
 
@@ -42,8 +35,9 @@ impl Cluster {
         &self.member
     }
 
-    pub fn role(&self) -> Role {
-        if self.seen().leads { Role::Leader } else { Role::Follower }
+    /// Whether this engine leads.
+    pub fn leads(&self) -> bool {
+        self.seen().leads
     }
 
     pub fn set_leads(&self) {

@@ -30,7 +30,7 @@ impl EngineThread {
         if self.disk.is_paused() {
             return Ok(self.log.copied().0);
         }
-        for SharedBatch { version, batch, .. } in batches {
+        for SharedBatch { version, batch } in batches {
             if version > RULES_VERSION {
                 anyhow::bail!(
                     "batch {} of the cluster was written by rules of version {version}, and this program knows them until \
