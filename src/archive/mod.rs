@@ -51,7 +51,7 @@ pub use migrations::MigrationStep;
 pub use restore::{Page, PageKey};
 pub use schema::{MigrationReport, Routines, SCHEMA_SQL, Schema};
 pub use settings::{ArchiveSettings, OnOlderDatabase, Tls};
-pub use shared_log::{Fenced, Leader, Member, SeenEngine, SharedBatch, SharedLog};
+pub use shared_log::{Fenced, KeptLog, Leader, Member, SeenEngine, SharedBatch, SharedLog};
 pub use verify::{RowDifference, Verification};
 pub use worker::run;
 pub use write_method::WriteMethod;

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use super::Shared;
 use super::name_search::NameSearch;
 use crate::api::{
-    ApiError, ArchiveStatus, DaemonStatus, ErrorCode, Fault, Host, PublicArchiveStatus, PublicDaemonStatus, StateView,
-    Status,
+    ApiError, ArchiveStatus, DaemonStatus, ErrorCode, Fault, Host, LogStatus, PublicArchiveStatus, PublicDaemonStatus,
+    StateView, Status,
 };
 use crate::daemon::disk_space::free_bytes;
 use crate::model::search_text::Match;
@@ -70,7 +70,9 @@ impl Host for DaemonHost<'_> {
         status.store.iter_mut().for_each(|store| store.disk_free_bytes = free_bytes(&state_dir));
         status.daemon = Some(shared.daemon_status());
         status.archive = shared.archive_status(status.engine.archive_complete_ms);
-        status.log = Some(shared.log_rewriter.get());
+        let log = shared.log_rewriter.get();
+        let in_database = shared.cluster.as_ref().map_or(0, |cluster| cluster.names_pending());
+        status.log = Some(LogStatus { names_pending: log.names_pending.max(in_database), ..log });
         status.counters = shared.counters();
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::engine_thread::{Change, StartedRescan};
 use super::host::DaemonHost;
 use crate::api::requests::{
     self, ArchiveResend, ArchiveVerify, Backup, ClockAccept, ClusterCopy, ClusterEngines, Export, ExportSessions,
-    PlayerForget, Reload, Rescan, ScannersExchange, ScannersList, Scans,
+    Reload, Rescan, ScannersExchange, ScannersList, Scans,
 };
 use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Read, Request, StateView, decode};
 use crate::engine::ViewError;
@@ -115,10 +115,6 @@ fn check_leads<R: Request>(shared: &Shared) -> Result<(), ApiError> {
     let is_of_any = R::ACCESS == Access::Read || OF_ANY_ENGINE.contains(&R::NAME);
     match shared.follows().filter(|_| !is_of_any) {
         Some(cluster) => Err(cluster.refusal()),
-        None if shared.cluster.is_some() && R::NAME == PlayerForget::NAME => {
-            let message = "a cluster cannot forget players: their names would stay in the log in the database";
-            Err(ApiError::new(ErrorCode::Refused, message))
-        }
         None => Ok(()),
     }
 }

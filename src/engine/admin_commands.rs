@@ -65,8 +65,8 @@ impl Engine {
                 let [from, into] = [from, into].map(|name| PlayerSelector::Name(name.clone()));
                 self.merge_players(source, game, &from, &into).map(|_| true)?
             }
-            AdminCommand::Forget { game, player } => match ForgottenPlaceholder::parse(player) {
-                Some(placeholder) => self.forget_placeholder(source, game, placeholder).map(|()| true)?,
+            AdminCommand::Forget { game, player, key, hash } => match ForgottenPlaceholder::parse(player) {
+                Some(placeholder) => self.forget_recorded(source, game, placeholder, key.zip(*hash)).map(|()| true)?,
                 None => {
                     let player = PlayerSelector::Name(player.clone());
                     self.forget_player(source, game, &player, t_ms).map(|_| true)?

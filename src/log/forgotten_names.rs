@@ -45,6 +45,14 @@ impl ForgottenNames {
                 let replaced = [self.replace_name(game, from), self.replace_name(game, into)];
                 replaced.contains(&true)
             }
+            // Once the name is replaced, nothing of it is needed.
+            LogEvent::Command { command: AdminCommand::Forget { key, hash, .. }, .. } => {
+                let is_forgotten = hash.is_some_and(|hash| self.placeholders.contains_key(&hash));
+                if is_forgotten {
+                    (*key, *hash) = (None, None);
+                }
+                is_forgotten
+            }
             LogEvent::Rebuild { step, .. } => {
                 let mut found = false;
                 for (game, name, display) in step.names_mut() {
@@ -102,6 +110,7 @@ impl ForgottenNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PlayerKey;
     use crate::model::snapshot::{Completeness, Player, Snapshot};
 
     fn list(t_ms: i64, game: &str, names: &[&str]) -> LogEvent {
@@ -156,6 +165,18 @@ mod tests {
         let mut merge = LogEvent::Command { t_ms: 1, command: AdminCommand::Merge { game, from, into } };
         assert!(names.replace_in(&mut merge));
         assert!(format!("{merge:?}").contains("forgotten-5000-1"), "{merge:?}");
+        let request = |name, has_hash| AdminCommand::Forget {
+            game: "baseq3".to_owned(),
+            player: "forgotten-5000-1".to_owned(),
+            key: Some(PlayerKey(7)).filter(|_| has_hash),
+            hash: Some(NameHash::of("baseq3", name)).filter(|_| has_hash),
+        };
+        for (name, kept) in [("Visor", false), ("Klesk", true)] {
+            let mut event = LogEvent::Command { t_ms: 5_000, command: request(name, true) };
+            assert_eq!(names.replace_in(&mut event), !kept);
+            let LogEvent::Command { command, .. } = event else { panic!("a command") };
+            assert_eq!(command, request(name, kept));
+        }
     }
 
     #[test]

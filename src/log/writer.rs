@@ -88,6 +88,11 @@ impl SealedBatch {
         self.header.seq
     }
 
+    /// Whether it is the first one of its segment.
+    pub fn begins_segment(&self) -> bool {
+        self.header.seq == self.segment.first_seq
+    }
+
     /// Whether there are events. A segment may end without.
     pub fn has_events(&self) -> bool {
         self.header.events > 0

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::server::ScreenReason;
-use super::{NameHash, ScanBudget, ServerUrl};
+use super::{NameHash, PlayerKey, ScanBudget, ServerUrl};
 
 /// A command as a scan log records it (docs/rules.md section 13). Players are given by their
 /// normalised names.
@@ -65,6 +65,13 @@ pub enum AdminCommand {
     Forget {
         game: String,
         player: String,
+        /// The player in the state that recorded the command, until the name is removed from the log. A state that
+        /// follows the log finds the player by it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<PlayerKey>,
+        /// Of the name that the placeholder replaces; as long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<NameHash>,
     },
     Allow {
         hash: NameHash,
@@ -79,4 +86,11 @@ pub enum AdminCommand {
     },
     /// Sets recorded time back to the time of the command.
     Clock {},
+}
+
+impl AdminCommand {
+    /// Whether it changes which names are forgotten.
+    pub fn changes_forgotten(&self) -> bool {
+        matches!(self, AdminCommand::Forget { .. } | AdminCommand::Allow { .. })
+    }
 }

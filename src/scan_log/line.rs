@@ -177,7 +177,7 @@ fn check_command(command: &AdminCommand) -> Result<(), LineError> {
             check_len("from", from, NAME_BYTES_MAX)?;
             check_len("into", into, NAME_BYTES_MAX)
         }
-        AdminCommand::Forget { game, player } => {
+        AdminCommand::Forget { game, player, .. } => {
             check_len("game", game, TEXT_BYTES_MAX)?;
             check_len("player", player, NAME_BYTES_MAX)
         }

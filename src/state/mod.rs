@@ -25,7 +25,7 @@ use crate::engine::{
 use crate::log::LogEvent;
 use crate::model::outbox::ArchiveStep;
 use crate::model::rebuild::RebuildStep;
-use crate::model::{AdminCommand, ForgottenPlaceholder, ServerKey, ServerUrl, WindowKey};
+use crate::model::{AdminCommand, ForgottenPlaceholder, NameHash, PlayerKey, ServerKey, ServerUrl, WindowKey};
 use crate::store::{Reader, Store, StoreError, StoreSettings};
 
 /// Ticks for each commit when no client waits for scans.
@@ -132,6 +132,24 @@ impl State {
             self.commit()?;
         }
         Ok(applied)
+    }
+
+    /// Whether a player that a log forgets has the name of a hash, and the log has no placeholder instead.
+    fn has_name_to_forget(
+        &self,
+        game: &str,
+        placeholder: &str,
+        player: PlayerKey,
+        hash: NameHash,
+    ) -> Result<bool, StoreError> {
+        let State { engine, store } = self;
+        let has = engine
+            .has_recorded_name(store, game, player, hash)
+            .and_then(|has| Ok(has && !engine.has_player_named(store, game, placeholder)?));
+        has.or_else(|error| match error {
+            CorrectionError::View(ViewError::Store(error)) => Err(error.into()),
+            _ => Ok(false),
+        })
     }
 
     /// Applies a step of a rebuild of windows.

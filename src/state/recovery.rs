@@ -66,12 +66,14 @@ pub struct Recovered {
     pub last_seq: u64,
     /// The incomplete end of the log.
     pub cut: Option<Cut>,
-    /// A request to forget a player after the position.
+    /// Whether the log has a request to forget a player after the position.
+    has_forget: bool,
+    /// One of them whose player the state on disk does not have by that name.
     unwritten_forget: Option<UnwrittenForget>,
 }
 
-/// A request to forget a player that the state on disk does not have. The log does not have the name, so the
-/// daemon writes a checkpoint before it answers, and before anything else is in the log.
+/// A request to forget a player that the state on disk does not have, nor a player with the name. Names are removed from
+/// the log after a checkpoint, so a checkpoint may be missing.
 #[derive(Clone, Copy, Debug)]
 struct UnwrittenForget {
     t_ms: i64,
@@ -82,7 +84,7 @@ struct UnwrittenForget {
 impl Recovered {
     /// Whether the state must be on disk before anything else is in the log.
     pub fn needs_checkpoint(&self) -> bool {
-        self.unwritten_forget.is_some()
+        self.has_forget
     }
 
     /// Reports an incomplete end. Error: the last checkpoint is missing, which only a database shows otherwise,
@@ -305,19 +307,20 @@ fn recover(
     store.defer_commits();
     let engine = obeyed.engine_settings().map_err(StateError::from)?;
     let mut state = State::with_store(store, engine)?;
-    let mut tail = Tail { applier: EventApplier::new(obeyed), events: 0, cut: None, unwritten_forget: None };
+    let mut tail = Tail { applier: EventApplier::new(obeyed), events: 0, cut: None, forgets: Forgets::default() };
     let last_seq = match reader {
         Some(reader) => tail.apply(&mut state, reader, log, position.unwrap_or(0), is_cancelled, on_damage)?,
         None => position.unwrap_or(0),
     };
-    let Tail { mut applier, events, cut, unwritten_forget } = tail;
+    let Tail { mut applier, events, cut, forgets } = tail;
+    let (has_forget, unwritten_forget) = (forgets.last_ms.is_some(), forgets.unwritten);
     // In a cluster, settings that change results come from the log.
     if applier.config != *config && !config.cluster.is_on() {
         state.commit()?;
         state.engine.reload(config.engine_settings().map_err(StateError::from)?);
         applier.config = config.clone();
     }
-    Ok(Recovered { state, applier, position, events, last_seq, cut, unwritten_forget })
+    Ok(Recovered { state, applier, position, events, last_seq, cut, has_forget, unwritten_forget })
 }
 
 /// The settings that held for the first event after a position.
@@ -400,7 +403,31 @@ struct Tail {
     applier: EventApplier,
     events: u64,
     cut: Option<Cut>,
-    unwritten_forget: Option<UnwrittenForget>,
+    forgets: Forgets,
+}
+
+/// The requests to forget players in the log after the position of the state.
+#[derive(Debug, Default)]
+struct Forgets {
+    last_ms: Option<i64>,
+    /// The time of the last one whose player was found by a name. The other names of the player follow.
+    by_name_ms: Option<i64>,
+    unwritten: Option<UnwrittenForget>,
+}
+
+impl Forgets {
+    fn note(&mut self, state: &State, t_ms: i64, command: &AdminCommand) -> Result<(), StoreError> {
+        let AdminCommand::Forget { game, player, key, hash } = command else { return Ok(()) };
+        self.last_ms = Some(t_ms);
+        if let Some((key, hash)) = key.zip(*hash)
+            && state.has_name_to_forget(game, player, key, hash)?
+        {
+            self.by_name_ms = Some(t_ms);
+        } else if self.by_name_ms != Some(t_ms) {
+            self.unwritten.get_or_insert(UnwrittenForget { t_ms, is_followed: false });
+        }
+        Ok(())
+    }
 }
 
 impl Tail {
@@ -424,7 +451,7 @@ impl Tail {
                     break;
                 }
             };
-            self.unwritten_forget.iter_mut().for_each(|forget| forget.is_followed = true);
+            self.forgets.unwritten.iter_mut().for_each(|forget| forget.is_followed = true);
             for event in events.drain(..) {
                 if seq <= position {
                     continue;
@@ -453,8 +480,8 @@ impl Tail {
     }
 
     fn apply_event(&mut self, state: &mut State, event: LogEvent) -> Result<(), RecoveryError> {
-        if is_forget(&event) {
-            self.unwritten_forget.get_or_insert(UnwrittenForget { t_ms: event.t_ms(), is_followed: false });
+        if let LogEvent::Command { t_ms, command } = &event {
+            self.forgets.note(state, *t_ms, command)?;
         }
         self.applier.apply(state, event)
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::scans;
 use clqd::cli::replay::Replay;
 use clqd::config::Config;
-use clqd::engine::{Event, Outcome};
+use clqd::engine::{Event, Outcome, StateReader};
 use clqd::log::ForgottenNames;
 use clqd::log::LogEvent;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS, week_label};
@@ -62,6 +62,8 @@ struct Live {
     state: Option<State>,
     config: Config,
     log: Vec<LogEvent>,
+    /// As `log`, but before names were removed from it.
+    log_with_names: Vec<LogEvent>,
     dice: Dice,
     now_ms: i64,
     points: BTreeMap<(u32, u64), i64>,
@@ -77,7 +79,13 @@ impl Live {
         let now_ms = MONDAY_MS + WEEK_MS - 150 * MINUTE_MS;
         let (points, applied) = (BTreeMap::new(), BTreeMap::new());
         let log = vec![LogEvent::Settings { t_ms: now_ms, settings: config.result_settings() }];
-        Live { dir, state, config, log, dice: Dice(seed), now_ms, points, applied }
+        let log_with_names = log.clone();
+        Live { dir, state, config, log, log_with_names, dice: Dice(seed), now_ms, points, applied }
+    }
+
+    fn record(&mut self, event: LogEvent) {
+        self.log_with_names.push(event.clone());
+        self.log.push(event);
     }
 
     fn state(&mut self) -> &mut State {
@@ -105,7 +113,7 @@ impl Live {
         }
         let event = Event::Replayed { url, outcome };
         let recorded = self.state().handle_and_record(key, event).expect("a store");
-        self.log.extend(recorded);
+        recorded.into_iter().for_each(|event| self.record(event));
     }
 
     /// Players who stay, gain points, and now and then leave, return or start a new round.
@@ -140,7 +148,7 @@ impl Live {
                 AdminCommand::Budget { server, budget: [None, 3.0.try_into().ok()][self.dice.below(2) as usize] }
             }
             11 => AdminCommand::Merge { game, from, into },
-            12 => AdminCommand::Forget { game, player: from },
+            12 => AdminCommand::Forget { game, player: from, key: None, hash: None },
             13 => match self.state().engine.forgotten().first() {
                 Some(&(hash, _)) => AdminCommand::Allow { hash },
                 None => return,
@@ -159,6 +167,13 @@ impl Live {
         let state = self.state();
         let t_ms = state.engine.begin_command(now_ms);
         let before = state.engine.forgotten();
+        let player = match &command {
+            AdminCommand::Forget { player, .. } => {
+                state.commit().expect("a store");
+                state.store.players_named(player).expect("a store")
+            }
+            _ => Vec::new(),
+        };
         if !state.apply_command(t_ms, &command).expect("a store") {
             return;
         }
@@ -168,14 +183,18 @@ impl Live {
         let name = recorded["command"].as_str().expect("a name").to_owned();
         *self.applied.entry(name).or_default() += 1;
         let AdminCommand::Forget { game, .. } = command else {
-            self.log.push(LogEvent::Command { t_ms, command });
+            self.record(LogEvent::Command { t_ms, command });
             return;
         };
         // As the daemon does: the log names the placeholder, and earlier lines get it.
         let names = ForgottenNames::new(forgotten.clone(), Default::default());
         for (hash, _) in forgotten.iter().filter(|it| !before.contains(it)) {
-            let player = names.placeholder(hash).expect("it is forgotten").to_string();
-            self.log.push(LogEvent::Command { t_ms, command: AdminCommand::Forget { game: game.clone(), player } });
+            let placeholder = names.placeholder(hash).expect("it is forgotten").to_string();
+            let engine = &self.state.as_ref().expect("open").engine;
+            let key = player.iter().find(|(of, _)| engine.game_name(*of) == Some(&game)).map(|(_, key)| *key);
+            assert!(key.is_some());
+            let command = AdminCommand::Forget { game: game.clone(), player: placeholder, key, hash: Some(*hash) };
+            self.record(LogEvent::Command { t_ms, command });
         }
         self.log.iter_mut().for_each(|event| _ = names.replace_in(event));
     }
@@ -200,7 +219,7 @@ impl Live {
             // With other settings.
             let (config, t_ms) = (config(20 + self.dice.below(20)), self.now_ms);
             let settings = config.result_settings().changed_since(&self.config.result_settings());
-            self.log.push(LogEvent::Settings { t_ms, settings });
+            self.record(LogEvent::Settings { t_ms, settings });
             self.config = config;
             self.state().commit().expect("a store");
             self.state = None;
@@ -285,6 +304,14 @@ fn replay_of_random_scans_and_commands_gives_the_same_state() {
             assert_eq!(Some(job), found.1.get(key), "seed {seed}");
         }
         assert_eq!(want.1.len(), found.1.len(), "seed {seed}");
+
+        // One that follows the log has the names until they are forgotten.
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut follower = open(dir.path(), &config(30));
+        replay(&mut follower, &live.log_with_names);
+        follower.close_due_weeks(now_ms).expect("a store");
+        assert_same(seed, &want.0, &content(&mut follower).0);
+        assert_eq!(follower.engine.forgotten(), live.state().engine.forgotten(), "seed {seed}");
         live.applied.into_iter().for_each(|(name, count)| *applied.entry(name).or_default() += count);
     }
     assert!(rows > 150, "{rows}");

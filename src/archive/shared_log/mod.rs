@@ -31,8 +31,8 @@ const STATEMENT_TIMEOUT_MS: u32 = 3_000;
 /// Batches of one read, which the engine applies at once: some 10 ms, in the worst case a second.
 const BATCHES_PER_READ: usize = 8;
 
-/// Rows that one transaction deletes, so that it does not stall the other nodes.
-const DELETED_PER_TRANSACTION: u64 = 1_000;
+/// Rows that one transaction deletes: some MB, so that it does not stall the other nodes.
+const DELETED_PER_TRANSACTION: u64 = 200;
 
 /// A decompressed batch. A leader writes smaller ones.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
@@ -85,6 +85,16 @@ pub struct SeenEngine {
     pub seq: u64,
     /// Time since it said so, ms.
     pub age_ms: i64,
+}
+
+/// What is kept of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptLog {
+    /// Segments whose successor was begun since then, Unix ms.
+    pub since_ms: i64,
+    /// But none that ended until the last request to forget a player, Unix ms: they may contain the name. A state from
+    /// before the request could not follow them without the name, and one from after it does not need them.
+    pub forgotten_ms: i64,
 }
 
 /// Whether a leader may still write.
@@ -162,6 +172,12 @@ impl SharedLog {
     pub async fn last_seq(&mut self) -> Result<u64, ArchiveError> {
         let rows: Vec<u64> = self.rows("clq_log", "SELECT COALESCE(MAX(seq), 0) FROM clq_log").await?;
         Ok(rows.first().copied().unwrap_or_default())
+    }
+
+    /// The time of the first batch that is there, Unix ms; `None`: there is none.
+    pub async fn first_ms(&mut self) -> Result<Option<i64>, ArchiveError> {
+        let rows: Vec<i64> = self.rows("clq_log", "SELECT last_ms FROM clq_log ORDER BY seq LIMIT 1").await?;
+        Ok(rows.first().copied())
     }
 
     /// Takes over from a leader, if it has not written since it was seen. Returns the new epoch; `None`: it has, or
@@ -263,25 +279,37 @@ impl SharedLog {
         Ok(rows.into_iter().map(engine).collect())
     }
 
-    /// Deletes the oldest segment, as the leader of an epoch, if its events are older than `before_ms`, and all engines
-    /// have those until `applied`.
-    pub async fn remove_oldest(&mut self, epoch: u64, before_ms: i64, applied: u64) -> Result<Fenced, ArchiveError> {
+    /// Deletes the oldest segment, as the leader of an epoch, if all engines have its events, those until `applied`, and
+    /// it is not kept any more. Returns whether it did; `None`: another engine has taken over.
+    pub async fn remove_oldest(
+        &mut self,
+        epoch: u64,
+        keep: &KeptLog,
+        applied: u64,
+    ) -> Result<Option<bool>, ArchiveError> {
         let oldest: Vec<u64> = self.rows("clq_log", "SELECT segment FROM clq_log ORDER BY seq LIMIT 1").await?;
-        let Some(oldest) = oldest.first() else { return Ok(Fenced::No) };
+        let Some(oldest) = oldest.first() else { return Ok(Some(false)) };
         let select = format!(
             "SELECT seq, segment_ms FROM clq_log WHERE seq > {oldest} AND segment > {oldest} ORDER BY seq LIMIT 1"
         );
         let next: Vec<(u64, i64)> = self.rows("clq_log", &select).await?;
-        let Some(&(next, _)) = next.first().filter(|(next, began_ms)| *next <= applied + 1 && *began_ms < before_ms)
-        else {
-            return Ok(Fenced::No);
+        let Some(&(next, began_ms)) = next.first().filter(|(next, _)| *next <= applied + 1) else {
+            return Ok(Some(false));
         };
+        let last = format!("SELECT last_ms FROM clq_log WHERE seq < {next} ORDER BY seq DESC LIMIT 1");
+        let last_ms: Vec<i64> = self.rows("clq_log", &last).await?;
+        let may_have_name = last_ms.first().is_some_and(|last_ms| *last_ms <= keep.forgotten_ms);
+        if began_ms >= keep.since_ms && !may_have_name {
+            return Ok(Some(false));
+        }
         let delete = format!("DELETE FROM clq_log WHERE seq < {next} ORDER BY seq LIMIT {DELETED_PER_TRANSACTION}");
         loop {
             let deleted = self.write_as(epoch, "clq_log", &delete).await?;
             let (fenced, deleted) = deleted.map_err(|fault| self.failed(fault, "clq_log"))?;
-            if fenced == Fenced::Yes || deleted < DELETED_PER_TRANSACTION {
-                return Ok(fenced);
+            match fenced {
+                Fenced::Yes => return Ok(None),
+                Fenced::No if deleted < DELETED_PER_TRANSACTION => return Ok(Some(true)),
+                Fenced::No => {}
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::lease::Lease;
 use super::{Cluster, Leadership, RULES_VERSION};
-use crate::archive::{ArchiveError, ArchiveSettings, Fenced, Leader, SharedBatch, SharedLog};
+use crate::archive::{ArchiveError, ArchiveSettings, KeptLog, Leader, SharedBatch, SharedLog};
 use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
 use crate::daemon::log_thread::LogThreadError;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
@@ -48,6 +48,12 @@ enum FollowError {
          {applied}. Start that engine; if it is gone for ever, delete its row of clq_engine"
     )]
     Shorter { engine: String, seq: u64, applied: u64 },
+    #[error(
+        "the log of the cluster has no batch {missing} any more, because a player was forgotten, or this engine was away for \
+         longer than cluster.keep_log_days: get the state of another engine with clqd cluster join. Until then this \
+         engine shows what it has"
+    )]
+    Missing { missing: u64 },
     #[error(
         "this state is not of this cluster: it has no log, and the cluster has one. Get the state of another engine: clqd \
          cluster join"
@@ -198,8 +204,9 @@ impl Follower {
         }
         loop {
             let batches: Vec<SharedBatch> = self.log.read_after(self.applied).await?;
-            if batches.is_empty() {
-                return Ok(());
+            let Some(first) = batches.first() else { return Ok(()) };
+            if first.batch.seq() != self.applied + 1 {
+                return Err(FollowError::Missing { missing: self.applied + 1 });
             }
             let before = self.applied;
             self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
@@ -225,35 +232,56 @@ impl Follower {
     /// What a leader does beside writing the log.
     async fn keep(mut self, epoch: u64) {
         let mut removed = Instant::now();
+        // Until when the table is known to have no forgotten name.
+        let mut removed_until_ms = 0;
         loop {
             tokio::time::sleep(NOTE_INTERVAL).await;
-            let Ok(applied) = self.engine.call(|thread| Ok(thread.synced_seq())).await else { return };
+            let Ok((applied, forgotten_ms)) = self.engine.call(|thread| Ok(thread.synced_and_forgotten())).await else {
+                return;
+            };
             self.applied = applied;
-            let is_due = removed.elapsed() >= REMOVE_INTERVAL;
-            match self.keep_tables(epoch, is_due).await {
-                Ok(()) if is_due => removed = Instant::now(),
+            let last_ms = forgotten_ms.last().copied().unwrap_or_default();
+            let is_due = removed.elapsed() >= REMOVE_INTERVAL || last_ms != removed_until_ms;
+            let kept = match self.keep_tables(epoch).await {
+                Ok(()) if is_due => self.remove_old(epoch, &forgotten_ms).await,
+                kept => kept,
+            };
+            match kept {
+                Ok(()) if is_due => {
+                    removed = Instant::now();
+                    if self.cluster.names_pending() == 0 {
+                        removed_until_ms = last_ms;
+                    }
+                }
                 Ok(()) => {}
                 Err(error) => self.wait_after(&error).await,
             }
         }
     }
 
-    async fn keep_tables(&mut self, epoch: u64, removes: bool) -> Result<(), FollowError> {
+    async fn keep_tables(&mut self, epoch: u64) -> Result<(), FollowError> {
         let leader = self.log.leader().await?;
         if leader.as_ref().is_some_and(|leader| leader.epoch != epoch) {
             // It writes nothing at the moment, such as on a full disk, and would not notice.
             self.engine.call(|_| Err::<(), _>(LogThreadError::Fenced.into())).await?;
         }
         self.cluster.note_leader(leader);
-        self.note().await?;
-        if removes {
-            let engines = self.log.engines().await?;
-            let present = engines.iter().filter(|engine| engine.age_ms < AWAY_MS_MAX);
-            let applied = present.map(|engine| engine.seq).min().unwrap_or_default();
-            let before_ms = (self.now_ms)() - i64::from(self.keep_log_days) * DAY_MS;
-            // If it is fenced, the thread that writes the log ends this engine.
-            let (Fenced::No | Fenced::Yes) = self.log.remove_oldest(epoch, before_ms, applied).await?;
-        }
+        self.note().await
+    }
+
+    /// Removes what is old from the log, and what may contain a forgotten name. `forgotten_ms`: the times of the
+    /// requests, in order.
+    async fn remove_old(&mut self, epoch: u64, forgotten_ms: &[i64]) -> Result<(), FollowError> {
+        let engines = self.log.engines().await?;
+        let present = engines.iter().filter(|engine| engine.age_ms < AWAY_MS_MAX);
+        let applied = present.map(|engine| engine.seq).min().unwrap_or_default();
+        let since_ms = (self.now_ms)() - i64::from(self.keep_log_days) * DAY_MS;
+        let keep = KeptLog { since_ms, forgotten_ms: forgotten_ms.last().copied().unwrap_or_default() };
+        // If it is fenced, the thread that writes the log ends this engine.
+        while self.log.remove_oldest(epoch, &keep, applied).await? == Some(true) {}
+        let first_ms = self.log.first_ms().await?.unwrap_or(i64::MAX);
+        let pending = forgotten_ms.iter().filter(|forgotten_ms| **forgotten_ms >= first_ms).count();
+        self.cluster.note_names_pending(pending as u64);
         Ok(())
     }
 }

@@ -22,6 +22,8 @@ struct Seen {
     engines: Vec<SeenEngine>,
     /// The last batch of the log.
     last_seq: u64,
+    /// Forgotten names that the log may still contain.
+    names_pending: u64,
     /// Why the database cannot be reached.
     fault: Option<String>,
 }
@@ -52,6 +54,15 @@ impl Cluster {
     pub fn note_engines(&self, engines: Vec<SeenEngine>, last_seq: u64) {
         let mut seen = self.seen();
         (seen.engines, seen.last_seq) = (engines, last_seq);
+    }
+
+    pub fn note_names_pending(&self, names: u64) {
+        self.seen().names_pending = names;
+    }
+
+    /// Forgotten names that the log in the database may still contain, as the leader knows.
+    pub fn names_pending(&self) -> u64 {
+        self.seen().names_pending
     }
 
     /// Returns whether it is the first one since the database answered.

@@ -19,9 +19,10 @@ impl EngineThread {
         self.log.copied()
     }
 
-    /// The last batch that the cluster has accepted.
-    pub(in crate::daemon) fn synced_seq(&self) -> u64 {
-        self.log.synced()
+    /// The last batch that the cluster has accepted, and the times of the requests to forget players, Unix ms, in order.
+    pub(in crate::daemon) fn synced_and_forgotten(&self) -> (u64, Vec<i64>) {
+        let forgotten = self.state.engine.forgotten();
+        (self.log.synced(), forgotten.into_iter().map(|(_, forgotten_ms)| forgotten_ms).collect())
     }
 
     /// Applies batches of the leader, but for those that the state has already. Returns the number of the last one.
@@ -39,6 +40,7 @@ impl EngineThread {
                 );
             }
             let is_applied = batch.seq() <= self.log.last_seq();
+            let begins_segment = batch.begins_segment();
             let mut events = Vec::new();
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
@@ -49,8 +51,17 @@ impl EngineThread {
                 if let LogEvent::Archive { step: ArchiveStep::Archived { batch, .. }, .. } = event {
                     self.drop_archived(batch);
                 }
+                let forgets = matches!(&event, LogEvent::Command { command, .. } if command.changes_forgotten());
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
+                if forgets {
+                    // The request ends the segment.
+                    self.remove_names_from_log();
+                }
+            }
+            if begins_segment && self.removes_names_at_segment {
+                self.checkpoint()?;
+                self.remove_names_from_complete_segments();
             }
         }
         self.changed_ms.get_or_insert(now_ms);
@@ -69,7 +80,8 @@ impl EngineThread {
         self.probes = self.idle_probes.take();
         self.remove_servers_known_twice(now_ms);
         self.tick(now_ms)?;
-        self.commit()?;
+        self.checkpoint()?;
+        self.remove_names_from_log();
         // The leader before may not have completed one.
         self.rebuild()
     }

@@ -17,7 +17,7 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
 use crate::model::view::board::WindowView;
 use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
-use crate::model::{AdminCommand, NameHash};
+use crate::model::{AdminCommand, NameHash, PlayerKey};
 use crate::state::State;
 use crate::store::StoreError;
 
@@ -45,7 +45,7 @@ impl Change for PlayerForget {
         let ForgetResult { player, rows, hashes } = engine.forget_player(store, &self.game, &self.player, t_ms)?;
         // The message does not contain the name, because the log is kept longer than the name.
         tracing::info!(player = player.0, "player forgotten");
-        thread.record_forgotten(t_ms, &self.game, &hashes);
+        thread.record_forgotten(t_ms, &self.game, player, &hashes);
         let captures = delete_captures(thread.captures.as_mut());
         Ok(Correction::Forgotten { player_key: player.0, rows: rows as u64, hashes, captures })
     }
@@ -227,13 +227,15 @@ impl Change for WindowsDelete {
 impl EngineThread {
     /// Records that names were forgotten: one command for each, with the placeholder that replaces the
     /// name in the log.
-    fn record_forgotten(&mut self, t_ms: i64, game: &str, hashes: &[NameHash]) {
+    fn record_forgotten(&mut self, t_ms: i64, game: &str, player: PlayerKey, hashes: &[NameHash]) {
         let engine = &self.state.engine;
         let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
-        let placeholders: Vec<_> = hashes.iter().filter_map(|hash| names.placeholder(hash)).collect();
-        for placeholder in placeholders {
-            self.record_command(t_ms, AdminCommand::Forget { game: game.to_owned(), player: placeholder.to_string() });
-        }
+        let command = |hash: &NameHash| {
+            let (game, placeholder) = (game.to_owned(), names.placeholder(hash)?.to_string());
+            Some(AdminCommand::Forget { game, player: placeholder, key: Some(player), hash: Some(*hash) })
+        };
+        let commands: Vec<_> = hashes.iter().filter_map(command).collect();
+        commands.into_iter().for_each(|command| self.record_command(t_ms, command));
         // No scan has the time of the request.
         self.last_outcome_ms += 1;
     }

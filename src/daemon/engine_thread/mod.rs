@@ -104,6 +104,8 @@ pub struct EngineThread {
     checkpoints: Checkpoints,
     /// The next known server to be added to the log; `None`: all are there.
     next_known: Option<ServerKey>,
+    /// Forgotten names are removed from the log when it has a new segment, which another engine begins.
+    removes_names_at_segment: bool,
     log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
@@ -193,6 +195,7 @@ impl EngineThread {
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
             next_known: None,
+            removes_names_at_segment: false,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             state,
@@ -441,9 +444,18 @@ impl EngineThread {
         });
     }
 
-    /// Removes the forgotten names from the log, in the background. All recorded scans and
+    /// Removes the forgotten names from the log, in the background, but for its newest segment. All recorded scans and
     /// the names must be on disk.
-    fn remove_names_from_log(&self) {
+    fn remove_names_from_log(&mut self) {
+        if self.is_following() {
+            self.removes_names_at_segment = true;
+            return;
+        }
+        self.remove_names_from_complete_segments();
+    }
+
+    fn remove_names_from_complete_segments(&mut self) {
+        self.removes_names_at_segment = false;
         let engine = &self.state.engine;
         self.log_rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
     }

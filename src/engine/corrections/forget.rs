@@ -45,6 +45,48 @@ impl Engine {
         self.global.pending.corrections.forgotten.extend(names.iter().map(|(hash, ms)| (*hash, *ms)));
     }
 
+    /// Forgets a player as a log has recorded it: the player with a key and a name of this hash, if the state has that.
+    /// So does one that follows the log. Otherwise the placeholder that has replaced the name in the log.
+    pub fn forget_recorded(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        placeholder: ForgottenPlaceholder,
+        recorded: Option<(PlayerKey, NameHash)>,
+    ) -> Result<(), CorrectionError> {
+        let Some((player, hash)) = recorded else { return self.forget_placeholder(source, game, placeholder) };
+        let forgotten_ms = placeholder.forgotten_ms;
+        if self.has_recorded_name(source, game, player, hash)? {
+            return self.forget_player(source, game, &PlayerSelector::Key(player.0), forgotten_ms).map(drop);
+        }
+        let forgotten = self.forget_placeholder(source, game, placeholder);
+        // The state has forgotten the name, whether or not it had the player.
+        self.note_forgotten(&BTreeMap::from([(hash, forgotten_ms)]));
+        forgotten
+    }
+
+    /// Whether a player of a game has a name of this hash.
+    pub fn has_recorded_name(
+        &self,
+        source: &dyn StateReader,
+        game: &str,
+        player: PlayerKey,
+        hash: NameHash,
+    ) -> Result<bool, CorrectionError> {
+        let Ok(game_key) = self.find_game(game) else { return Ok(false) };
+        if source.player_record(player).map_err(ViewError::Store)?.is_none_or(|record| record.game != game_key) {
+            return Ok(false);
+        }
+        let names = self.names_of(source, player).map_err(ViewError::Store)?;
+        Ok(names.iter().any(|name| NameHash::of(game, name) == hash))
+    }
+
+    /// Whether a game has a player of a name.
+    pub fn has_player_named(&self, source: &dyn StateReader, game: &str, name: &str) -> Result<bool, CorrectionError> {
+        let players = self.players_named(source, name).map_err(ViewError::Store)?;
+        Ok(players.iter().any(|(of, _)| self.game_name(*of) == Some(game)))
+    }
+
     /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
     /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
     pub fn forget_placeholder(
