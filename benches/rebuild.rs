@@ -232,7 +232,10 @@ impl EngineLoop {
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.state.engine.reload(after.clone());
-                println!("{}", plan_window_types(&mut self.state.engine, &self.place.log).join("; "));
+                let planned = plan_window_types(&self.state.engine, &self.place.log);
+                let (step, note) = planned.expect("the types have changed");
+                self.state.apply_rebuild(&step)?;
+                println!("{note}");
                 self.commit()?;
                 let position = self.log.builder.last_seq();
                 self.rebuilder.begin(&mut self.state.engine, &self.place, position);

@@ -1,5 +1,6 @@
 //! `clqd cluster`: the engines that keep one state.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::daemon::cluster::join::{Source, get_copy};
 use crate::model::commit::Meta;
-use crate::state::State;
+use crate::state::recovery::{self, COPIED_SETTINGS};
 use crate::store::{self, RestoreSummary};
 
 #[derive(Debug, clap::Subcommand)]
@@ -62,7 +63,13 @@ fn join(args: JoinArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     get_copy(&Source { url, token: token.trim().to_owned(), ca }, copy.path())?;
     let position = store::backup_position(copy.path())?;
     ensure!(position > 0, "the copy has no position in a log: is the other engine one of a cluster?");
-    let prepare = |_: &Meta, new: &Path| set_position(&config, new, position);
+    let prepare = |_: &Meta, new: &Path| {
+        let settings = new.join(COPIED_SETTINGS);
+        std::fs::copy(copy.path().join(COPIED_SETTINGS), &settings)
+            .and_then(|_| File::open(&settings)?.sync_all())
+            .with_context(|| format!("cannot write {}", settings.display()))?;
+        set_position(&config, new, position)
+    };
     let restored: RestoreSummary = store::restore(copy.path(), &state, config.store.cache_bytes, prepare)?;
     print(app, row(&state, restored.summary))?;
     if let Some(before) = restored.before {
@@ -73,7 +80,7 @@ fn join(args: JoinArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 /// The state has the log of the cluster until a batch.
 fn set_position(config: &Config, dir: &Path, position: u64) -> anyhow::Result<()> {
-    let mut state = State::open_configured(config, dir, false)?;
+    let mut state = recovery::open_with_copied_settings(config, dir)?;
     state.write_checkpoint(position)?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -92,6 +92,10 @@ pub fn run(command: &LogCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
 fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
+    ensure!(
+        !args.accept_loss || !config.cluster.is_on() || dir != config.state_dir,
+        "this engine is one of a cluster, whose other engines have the log: get the state of one with clqd cluster join"
+    );
     let repair = match args.accept_loss {
         true => recovery::repair(&config, dir, &warn),
         false => recovery::plan_repair(&config, dir, &warn),

@@ -90,6 +90,11 @@ impl ReplaySummary {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    ensure!(
+        !config.cluster.is_on() || args.state != config.state_dir,
+        "{} is the state of an engine of a cluster, which changes by the log of the cluster only: name another directory",
+        args.state.display()
+    );
     let logs = RecordedLogs::open(&args.logs, args.salvage)?;
     // The time zone cannot change later.
     let config = match logs.first()? {

@@ -57,6 +57,8 @@ enum Writer {
 enum Work {
     Write {
         batch: Batch,
+        /// `rules.number` of the last of its events.
+        rules: u16,
         now_ms: i64,
     },
     Copy(SealedBatch),
@@ -345,7 +347,9 @@ impl LogThread {
         let Some(batch) = batch else { return Ok(()) };
         self.writing_since_ms.get_or_insert(now_ms);
         self.in_flight.push_back(batch.bytes());
-        self.work.send(Work::Write { batch, now_ms }).map_err(|_| LogThreadError::Ended)
+        let rules = self.settings.0.get("rules.number").and_then(|number| number.as_u64());
+        let rules = rules.and_then(|number| u16::try_from(number).ok()).unwrap_or_default();
+        self.work.send(Work::Write { batch, rules, now_ms }).map_err(|_| LogThreadError::Ended)
     }
 
     /// Waits until the batch that is being written is on disk; for ever, if there is none.
@@ -412,14 +416,14 @@ fn perform(
     stop: &AtomicBool,
 ) -> Option<Result<u64, LogThreadError>> {
     match (work, writer.as_mut()?) {
-        (Work::Write { batch, now_ms }, Writer::Log(log)) => {
+        (Work::Write { batch, now_ms, .. }, Writer::Log(log)) => {
             let seq = batch.last_seq();
             Some(log.write(batch, now_ms).map(|()| seq).map_err(LogThreadError::Log))
         }
-        (Work::Write { batch, now_ms }, Writer::Shared(log, leadership)) => {
+        (Work::Write { batch, rules, now_ms }, Writer::Shared(log, leadership)) => {
             let seq = batch.last_seq();
             let sealed = log.seal(batch);
-            let appended = if sealed.has_events() { leadership.append(&sealed, stop) } else { Appended::Yes };
+            let appended = if sealed.has_events() { leadership.append(&sealed, rules, stop) } else { Appended::Yes };
             Some(match appended {
                 Appended::Yes => log.write_sealed(&sealed, now_ms).map(|()| seq).map_err(LogThreadError::Log),
                 Appended::Fenced => Err(LogThreadError::Fenced),

@@ -230,7 +230,9 @@ impl Daemon {
         let cluster = config.cluster.is_on().then(|| {
             let instance = RandomState::new().build_hasher().finish().max(1);
             let (engine, address) = (config.cluster.engine.clone(), config.cluster.address.clone());
-            Arc::new(Cluster::new(Member { engine, address, instance }))
+            let cluster = Cluster::new(Member { engine, address, instance });
+            cluster.note_file(config.log_settings());
+            Arc::new(cluster)
         });
         let now = {
             let clock = clock.clone();
@@ -484,8 +486,10 @@ fn open_state(
             let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
                 .context("cannot start a thread")?;
             // What is not an event of the log.
-            let planned = window_rebuild::plan_window_types(&mut state.engine, &log_dir(&config.state_dir));
-            needs_checkpoint |= !planned.is_empty();
+            if let Some((step, _)) = window_rebuild::plan_window_types(&state.engine, &log_dir(&config.state_dir)) {
+                state.apply_rebuild(&step).with_context(failed)?;
+                needs_checkpoint = true;
+            }
             let began_ms = match state.engine.now_ms() {
                 0 => system_ms,
                 now_ms => now_ms,
@@ -628,6 +632,9 @@ impl Shared {
         }
         let reloaded = current.plan_reload(&checked.config);
         let config = reloaded.config;
+        if let Some(cluster) = self.cluster.as_ref().filter(|cluster| cluster.leads()) {
+            cluster.rules_refusal(config.rules.number).map_or(Ok(()), |error| Err(refused(error)))?;
+        }
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
@@ -639,6 +646,7 @@ impl Shared {
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
         self.apply_lists(&config);
+        self.cluster.iter().for_each(|cluster| cluster.note_file(config.log_settings()));
         *self.config.lock().expect("config lock poisoned") = config;
         let mut notes = checked.notes;
         if !reloaded.changed.is_empty() {

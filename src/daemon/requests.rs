@@ -261,7 +261,7 @@ impl Run for ClusterEngines {
             lines.send(row).await?;
         }
         let old = |fault| format!("the rows may be old, because the database of the log does not answer: {fault}");
-        Ok(cluster.fault().map(old).into_iter().collect())
+        Ok(cluster.fault().map(old).into_iter().chain(cluster.other_settings()).collect())
     }
 }
 

@@ -12,6 +12,11 @@ use super::window::WindowKey;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "rebuild", rename_all = "snake_case")]
 pub enum RebuildStep {
+    /// Types of windows are new or have changed: their windows are rebuilt from a log that begins at this time, Unix ms.
+    /// `None`: they begin empty.
+    Types {
+        from_ms: Option<i64>,
+    },
     /// The rows of these windows are replaced from now on, one server after the other. Until the end, a week
     /// among them is not closed.
     Begin {
@@ -69,7 +74,7 @@ impl RebuildStep {
         match self {
             RebuildStep::Server(of_server) => of_server.rows.len() + of_server.removed.len() + of_server.maps.len(),
             RebuildStep::Players(RebuiltPlayers { players, .. }) => players.len(),
-            RebuildStep::Begin { .. } | RebuildStep::End {} => 0,
+            RebuildStep::Types { .. } | RebuildStep::Begin { .. } | RebuildStep::End {} => 0,
         }
     }
 
@@ -83,7 +88,7 @@ impl RebuildStep {
             RebuildStep::Players(RebuiltPlayers { players, .. }) => {
                 players.iter_mut().map(|it| (&*it.game, &mut it.name, None)).collect()
             }
-            RebuildStep::Begin { .. } | RebuildStep::End {} => Vec::new(),
+            RebuildStep::Types { .. } | RebuildStep::Begin { .. } | RebuildStep::End {} => Vec::new(),
         }
     }
 }

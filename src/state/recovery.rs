@@ -1,6 +1,7 @@
 //! Opens a state directory and applies the events of the log that it does not contain.
 
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +11,9 @@ use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segme
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
 use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
+
+/// The file with the settings of a copied state: those of its log, as JSON.
+pub const COPIED_SETTINGS: &str = "settings.json";
 
 /// Events between two commits to memory.
 const EVENTS_PER_COMMIT: u64 = 1_000;
@@ -23,7 +27,7 @@ pub enum RecoveryError {
     State(#[from] StateError),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("the log has settings that are not valid: {0}")]
+    #[error("the settings of the log are not valid: {0}")]
     Settings(String),
     #[error(
         "{} has a log, but the state beside it is empty: it was lost or replaced; restore a backup, or move the log away",
@@ -301,7 +305,7 @@ fn recover(
             }
             settings => settings?,
         },
-        None => None,
+        None => copied_settings(dir)?,
     };
     let obeyed = settings.map_or(Ok(config.clone()), |settings| obey(config, &settings))?;
     store.defer_commits();
@@ -321,6 +325,24 @@ fn recover(
         applier.config = config.clone();
     }
     Ok(Recovered { state, applier, position, events, last_seq, cut, has_forget, unwritten_forget })
+}
+
+/// Opens a state that was copied from another engine, with its settings.
+pub fn open_with_copied_settings(config: &Config, dir: &Path) -> Result<State, RecoveryError> {
+    let settings = copied_settings(dir)?;
+    let config = settings.map_or(Ok(config.clone()), |settings| obey(config, &settings))?;
+    Ok(State::open_configured(&config, dir, false)?)
+}
+
+/// The settings of a state that was copied from another engine, and has no log yet.
+fn copied_settings(dir: &Path) -> Result<Option<RecordedSettings>, RecoveryError> {
+    let path = dir.join(COPIED_SETTINGS);
+    let json = match std::fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(LogError::io("read", &path))?,
+    };
+    let settings = serde_json::from_slice(&json);
+    settings.map(Some).map_err(|error| RecoveryError::Settings(format!("{}: {error}", path.display())))
 }
 
 /// The settings that held for the first event after a position.
@@ -346,7 +368,7 @@ fn first_settings(log: &Path, position: u64) -> Result<Option<RecordedSettings>,
 
 /// The config with the settings of a log.
 fn obey(config: &Config, settings: &RecordedSettings) -> Result<Config, RecoveryError> {
-    config.with_settings(settings).map_err(|problems| {
+    config.with_log_settings(settings).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         RecoveryError::Settings(problems.join("; "))
     })
@@ -367,7 +389,7 @@ impl EventApplier {
 
     /// The settings in effect, as a log has them.
     pub fn settings(&self) -> RecordedSettings {
-        self.config.result_settings()
+        self.config.log_settings()
     }
 
     /// Other settings than those of a log have changed.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clqd::fleet::FaultShares;
 
 use crate::database::{Database, Server};
-use crate::engines::{ENGINES, Engines};
-use crate::sandbox::{Sandbox, fleet, wait_until};
+use crate::engines::{ENGINES, Engines, configure};
+use crate::sandbox::{Sandbox, fleet, wait_for, wait_until};
 
 #[test]
 fn engines_take_over_and_are_equal() {
@@ -177,6 +177,92 @@ fn an_engine_joins_with_a_copy() {
     let followers = (0..ENGINES).filter(|&engine| engine != leader);
     followers.into_iter().for_each(|engine| drop(engines.stop(engine)));
     engines.stop(leader);
+}
+
+/// Which windows there are, and how long weeks are kept, is the same in all engines, whatever their files say.
+#[test]
+fn windows_of_all_engines_come_from_the_log() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::new());
+    let mut engines = Engines::start(&database.url(), "");
+    let fleet = fleet(6, 95, 60.0, FaultShares::NONE);
+    engines.sandbox_of_leader().add_servers(&fleet);
+    engines.wait_for_scans();
+    let (days, store) = ("[boards]\nwindows = [\"day keep=3\"]\n", "keep_weeks = 9\n");
+    let day_of =
+        |sandbox: &Sandbox| sandbox.run(["--json", "top", "--game", "baseq3", "--ranking", "time", "--window", "day"]);
+
+    // The file of one engine.
+    let leader = engines.leader();
+    let follower = (leader + 1) % ENGINES;
+    configure(&engines.sandboxes[follower], follower, &database.url(), store, days);
+    engines.stop(follower);
+    engines.start_again(follower);
+    let said = engines.daemons[follower].as_ref().unwrap().wait_for_log("the configuration file of this engine has");
+    assert!(said.contains("other values of boards.windows, store.keep_weeks: those of the log apply"), "{said}");
+    assert!(engines.sandboxes[follower].run(["cluster", "status"]).err.contains("store.keep_weeks"));
+    assert_ne!(day_of(&engines.sandboxes[follower]).status.code(), Some(0));
+    // It does not apply it by taking over.
+    engines.kill(leader);
+    engines.kill(3 - leader - follower);
+    assert_eq!(engines.leader(), follower);
+    engines.wait_for_scans();
+    assert_ne!(day_of(&engines.sandboxes[follower]).status.code(), Some(0));
+    engines.start_again(leader);
+    engines.start_again(3 - leader - follower);
+
+    // The leader's, which applies them: all engines get the rows of the day, which are rebuilt from its log.
+    let notes = engines.sandboxes[follower].run(["reload"]).err;
+    assert!(notes.contains("windows of type day are being rebuilt"), "{notes}");
+    wait_until("its file agrees with the log", || {
+        !engines.sandboxes[follower].run(["cluster", "status"]).err.contains("keep_weeks")
+    });
+    engines.wait_for_scans();
+    engines.kill(follower);
+    engines.wait_for_scans();
+    engines.start_again(follower);
+    engines.wait_for_scans();
+    drop(fleet);
+    engines.wait_until_equal();
+    wait_until("the days are equal", || {
+        let days: Vec<String> = engines.sandboxes.iter().map(|sandbox| day_of(sandbox).out).collect();
+        days[0].lines().count() > 2 && days.iter().all(|day| *day == days[0])
+    });
+}
+
+/// New rules apply when every engine knows them; one that does not know them stops.
+#[test]
+fn rules_change_when_all_engines_know_them() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::new());
+    let mut engines = Engines::start(&database.url(), "[rules]\nnumber = 1\n");
+    let leader = engines.leader();
+    configure(&engines.sandboxes[leader], leader, &database.url(), "", "[rules]\nnumber = 2\n");
+    runtime.block_on(database.run(
+        "INSERT INTO clq_engine (engine, instance, address, version, seq, seen_ms) \
+         VALUES ('old', 1, '', 1, 1, 1000 * UNIX_TIMESTAMP() + 600000)",
+    ));
+    let reload = |sandbox: &Sandbox| sandbox.run(["reload"]);
+    let why = wait_for("the leader has seen the engine", || {
+        let error = reload(&engines.sandboxes[leader]).err;
+        error.contains("engine old knows").then_some(error)
+    });
+    assert!(why.contains("rules.number: engine old knows the rules until number 1"), "{why}");
+    runtime.block_on(database.run("DELETE FROM clq_engine WHERE engine = 'old'"));
+    wait_until("the rules have changed", || reload(&engines.sandboxes[leader]).status.success());
+
+    // An engine of an older version.
+    let follower = (leader + 1) % ENGINES;
+    engines.stop(follower);
+    let last = runtime.block_on(database.value("SELECT MAX(seq) FROM clq_log"));
+    wait_until("there is another batch", || {
+        runtime.block_on(database.run(&format!("UPDATE clq_log SET version = 99 WHERE seq = {last} + 1")));
+        runtime.block_on(database.value("SELECT COUNT(*) FROM clq_log WHERE version = 99")) == "1"
+    });
+    let mut daemon = engines.sandboxes[follower].spawn();
+    let said = daemon.wait_for_log("has rules.number = 99");
+    assert!(said.contains("this program knows the rules until number 2: install the newer program"), "{said}");
+    assert!(!daemon.wait().success());
 }
 
 #[test]

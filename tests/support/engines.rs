@@ -110,9 +110,15 @@ fn name(engine: usize) -> String {
 
 fn sandbox(engine: usize, url: &str, extra: &str) -> Sandbox {
     let sandbox = Sandbox::new("");
-    sandbox.configure(&format!(
+    configure(&sandbox, engine, url, "", extra);
+    sandbox
+}
+
+/// Writes the config file of an engine. `store`: keys of `[store]`.
+pub fn configure(sandbox: &Sandbox, engine: usize, url: &str, store: &str, extra: &str) {
+    let own = format!(
         "[archive]\nurl = {url:?}\ninterval_s = 2\nbackoff_s_max = 1\ndrain_timeout_s = 60\n[cluster]\nengine = \"{}\"\n{extra}",
         name(engine)
-    ));
-    sandbox
+    );
+    sandbox.configure_store(store, &own);
 }

@@ -71,7 +71,7 @@ const RELEASED: u64 = 0;
 /// A batch of the log.
 #[derive(Debug)]
 pub struct SharedBatch {
-    /// Version of the rules by which its events are applied.
+    /// `rules.number` by which its events are applied.
     pub version: u16,
     pub batch: SealedBatch,
 }

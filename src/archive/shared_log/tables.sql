@@ -3,7 +3,7 @@
 CREATE TABLE IF NOT EXISTS clq_log (
   seq        BIGINT UNSIGNED   NOT NULL COMMENT 'Number of the batch, without holes; chosen by the writer, so two writers cannot both insert it',
   epoch      BIGINT UNSIGNED   NOT NULL COMMENT 'clq_leader.epoch of the writer',
-  version    SMALLINT UNSIGNED NOT NULL COMMENT 'Version of the rules by which the events are applied',
+  version    SMALLINT UNSIGNED NOT NULL COMMENT 'Number of the rules by which the events are applied, rules.number',
   segment    BIGINT UNSIGNED   NOT NULL COMMENT 'seq of the first batch of the segment; a batch can only be read after those before it in its segment',
   segment_id BIGINT UNSIGNED   NOT NULL COMMENT 'Random number of the segment, which the checksum of the batch covers',
   segment_ms BIGINT            NOT NULL COMMENT 'When the segment was begun, Unix ms',
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS clq_engine (
   engine   VARCHAR(64)       NOT NULL COMMENT 'Name of the engine, cluster.engine',
   instance BIGINT UNSIGNED   NOT NULL COMMENT 'Random number of the process',
   address  VARCHAR(255)      NOT NULL COMMENT 'Where the engine is reached by HTTP, cluster.address; empty: unknown',
-  version  SMALLINT UNSIGNED NOT NULL COMMENT 'Latest version of the rules that it knows',
+  version  SMALLINT UNSIGNED NOT NULL COMMENT 'Latest rules.number that it knows',
   seq      BIGINT UNSIGNED   NOT NULL COMMENT 'Last batch that it has applied',
   seen_ms  BIGINT            NOT NULL COMMENT 'When it said so, Unix ms on the clock of its node',
   PRIMARY KEY (engine)

@@ -12,6 +12,8 @@ use crate::api::requests::StatePart;
 use crate::api::{ApiError, ErrorCode};
 use crate::daemon::Shared;
 use crate::daemon::backup::blocking;
+use crate::log::RecordedSettings;
+use crate::state::recovery::COPIED_SETTINGS;
 use crate::store::{backup_files, io_error};
 use crate::web::Lines;
 
@@ -50,13 +52,25 @@ impl Shared {
         // That of a copy that was killed is removed.
         let dir = Temporary(PathBuf::from(format!("{}.copy", state_dir.display())));
         dir.remove();
+        let settings = self.settings_of_log().await?;
         self.write_backup(&dir.0.display().to_string(), lines).await?;
         let path = dir.0.clone();
         let files = blocking(move || backup_files(&path)).await?;
         for file in files {
             self.send_file(&dir.0, &file, lines).await?;
         }
+        if self.settings_of_log().await? != settings {
+            return Err(ApiError::new(ErrorCode::Busy, "the settings of the cluster have changed: copy again"));
+        }
+        let json = serde_json::to_vec_pretty(&settings).expect("settings are plain data");
+        let (bytes, sha256) = (STANDARD.encode(&json), Some(hex(&Sha256::digest(&json))));
+        lines.send(StatePart { file: COPIED_SETTINGS.to_owned(), bytes, sha256 }).await?;
         Ok(Vec::new())
+    }
+
+    async fn settings_of_log(&self) -> Result<RecordedSettings, ApiError> {
+        let settings = self.engine.call(|thread| Ok(thread.log_settings())).await;
+        settings.map_err(ApiError::internal)
     }
 
     async fn send_file(&self, dir: &Path, name: &Path, lines: &Lines<StatePart>) -> Result<(), ApiError> {

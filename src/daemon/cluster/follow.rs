@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use super::lease::Lease;
-use super::{Cluster, Leadership, RULES_VERSION};
+use super::{Cluster, Leadership};
 use crate::archive::{ArchiveError, ArchiveSettings, KeptLog, Leader, SharedBatch, SharedLog};
 use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
 use crate::daemon::log_thread::LogThreadError;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
+use crate::rank::RULES_NUMBER;
 
 /// Interval at which a follower reads the log.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
@@ -222,9 +223,11 @@ impl Follower {
         if self.noted.is_some_and(|noted| noted.elapsed() < NOTE_INTERVAL) {
             return Ok(());
         }
-        self.log.note_engine(self.cluster.member(), RULES_VERSION, self.applied).await?;
+        self.log.note_engine(self.cluster.member(), RULES_NUMBER as u16, self.applied).await?;
         let last = self.log.last_seq().await?;
         self.cluster.note_engines(self.log.engines().await?, last);
+        let settings = self.engine.call(|thread| Ok(thread.log_settings())).await?;
+        self.cluster.note_log_settings(settings);
         self.noted = Some(Instant::now());
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::RULES_VERSION;
 use crate::archive::{ArchiveError, Fenced, SharedLog};
 use crate::log::SealedBatch;
 
@@ -35,11 +34,12 @@ impl Leadership {
         Leadership { log, epoch, runtime }
     }
 
-    /// Appends a batch. Waits until the database has accepted it, on whatever node.
-    pub fn append(&mut self, batch: &SealedBatch, is_stopping: &AtomicBool) -> Appended {
+    /// Appends a batch, which is applied by the rules of a number. Waits until the database has accepted it, on whatever
+    /// node.
+    pub fn append(&mut self, batch: &SealedBatch, rules: u16, is_stopping: &AtomicBool) -> Appended {
         let (mut failures, mut at_stop) = (0_u32, 0);
         loop {
-            let error = match self.runtime.block_on(self.log.append(self.epoch, RULES_VERSION, batch)) {
+            let error = match self.runtime.block_on(self.log.append(self.epoch, rules, batch)) {
                 Ok(Fenced::No) => {
                     if failures > 0 {
                         tracing::info!(failures, "the log of the cluster can be written again");

@@ -16,6 +16,3 @@ mod status;
 pub(super) use self::follow::{Follower, WITHOUT_LOG};
 pub(super) use self::leadership::{Appended, Leadership};
 pub(super) use self::status::Cluster;
-
-/// Version of the rules by which events change the state. Batches carry it; an engine that does not know one stops.
-pub(super) const RULES_VERSION: u16 = 1;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use crate::api::requests::{EngineRole, EngineRow};
 use crate::api::{ApiError, ErrorCode};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
+use crate::log::RecordedSettings;
 
 /// An engine that has not been seen for so long is gone, ms.
 const GONE_AFTER_MS: i64 = 5_000;
@@ -22,7 +23,9 @@ struct Seen {
     engines: Vec<SeenEngine>,
     /// The last batch of the log.
     last_seq: u64,
-    /// Forgotten names that the log may still contain.
+    /// The settings of the log, and those of this engine's file.
+    settings: [RecordedSettings; 2],
+    /// Forgotten names that the log in the database may still contain.
     names_pending: u64,
     /// Why the database cannot be reached.
     fault: Option<String>,
@@ -54,6 +57,34 @@ impl Cluster {
     pub fn note_engines(&self, engines: Vec<SeenEngine>, last_seq: u64) {
         let mut seen = self.seen();
         (seen.engines, seen.last_seq) = (engines, last_seq);
+    }
+
+    pub fn note_file(&self, settings: RecordedSettings) {
+        self.seen().settings[1] = settings;
+    }
+
+    /// Logs which settings of the file the log does not have, when these have changed.
+    pub fn note_log_settings(&self, settings: RecordedSettings) {
+        let before = self.other_settings();
+        self.seen().settings[0] = settings;
+        if let Some(other) = self.other_settings().filter(|other| Some(other) != before.as_ref()) {
+            tracing::warn!("{other}");
+        }
+    }
+
+    /// That this engine's file has other settings than the log.
+    pub fn other_settings(&self) -> Option<String> {
+        let seen = self.seen();
+        let [of_log, of_file] = &seen.settings;
+        let other = of_file.changed_since(of_log);
+        let keys: Vec<&str> = other.0.keys().map(String::as_str).collect();
+        (!of_log.is_empty() && !keys.is_empty()).then(|| {
+            format!(
+                "the configuration file of this engine has other values of {}: those of the log apply, until `clqd reload` \
+                 on the leader",
+                keys.join(", ")
+            )
+        })
     }
 
     pub fn note_names_pending(&self, names: u64) {
@@ -93,6 +124,17 @@ impl Cluster {
     /// Why the status is not of this moment.
     pub fn fault(&self) -> Option<String> {
         self.seen().fault.clone()
+    }
+
+    /// Why rules of a number must not apply yet: an engine that runs does not know them.
+    pub fn rules_refusal(&self, number: u32) -> Option<String> {
+        let seen = self.seen();
+        let old = seen.engines.iter().find(|it| it.age_ms < GONE_AFTER_MS && u32::from(it.version) < number)?;
+        let SeenEngine { member, version, .. } = old;
+        Some(format!(
+            "rules.number: engine {} knows the rules until number {version}: install the newer program there first",
+            member.engine
+        ))
     }
 
     /// The URL of the leader; empty: it is unknown.

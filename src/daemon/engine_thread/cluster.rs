@@ -4,9 +4,10 @@ use anyhow::Context;
 
 use super::{EngineThread, first_outcome_ms};
 use crate::archive::SharedBatch;
-use crate::daemon::cluster::{Leadership, RULES_VERSION};
+use crate::daemon::cluster::Leadership;
 use crate::log::LogEvent;
 use crate::model::outbox::ArchiveStep;
+use crate::rank::RULES_NUMBER;
 
 impl EngineThread {
     /// Whether another engine changes the state.
@@ -32,10 +33,10 @@ impl EngineThread {
             return Ok(self.log.copied().0);
         }
         for SharedBatch { version, batch } in batches {
-            if version > RULES_VERSION {
+            if u32::from(version) > RULES_NUMBER {
                 anyhow::bail!(
-                    "batch {} of the cluster was written by rules of version {version}, and this program knows them until \
-                     version {RULES_VERSION}: install the newer program; until then the other engines go on",
+                    "batch {} of the cluster has rules.number = {version}, and this program knows the rules until number \
+                     {RULES_NUMBER}: install the newer program; until then the other engines go on",
                     batch.seq()
                 );
             }
@@ -82,7 +83,8 @@ impl EngineThread {
         self.tick(now_ms)?;
         self.checkpoint()?;
         self.remove_names_from_log();
-        // The leader before may not have completed one.
+        // What the leader before may not have begun, or completed.
+        self.plan_window_types()?;
         self.rebuild()
     }
 }

@@ -168,7 +168,7 @@ impl Change for ClockReset {
 /// Begins to recompute the running windows.
 impl Change for WindowsRecompute {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Option<Correction>, ChangeError> {
-        let different = thread.log.settings().changed_since(&RecordedSettings(self.settings.clone()));
+        let different = RecordedSettings(self.settings.clone()).changed_since(thread.log.settings());
         if !different.is_empty() {
             let keys: Vec<&str> = different.0.keys().map(String::as_str).collect();
             return Err(ChangeError::refused(format!(
@@ -211,6 +211,8 @@ impl Change for WindowsRecompute {
 impl Change for WindowsDelete {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<WindowView>, ChangeError> {
         let t_ms = thread.begin_command(now_ms);
+        // Followers delete what they know to be archived.
+        thread.log_archived(now_ms, 0);
         // Deleted windows cannot be listed afterwards.
         let mut windows = thread.state.engine.windows();
         let deleted = thread.state.engine.delete_windows_before(&thread.state.store, self.before_ms);

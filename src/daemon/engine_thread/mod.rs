@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
-use self::archived::Marks;
+use self::archived::{Marks, STEP_MS};
 use self::board_reads::WaitingRead;
 pub(super) use self::change::Change;
 pub(super) use self::durability::StartTimeWrong;
@@ -369,7 +369,7 @@ impl EngineThread {
         }
         self.log_weeks();
         self.log_known_servers();
-        self.log_archived(now_ms);
+        self.log_archived(now_ms, STEP_MS);
         // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
         // their rows and boards.
         if !self.state.engine.has_changes() {

@@ -4,6 +4,7 @@ use super::EngineThread;
 use crate::config::Config;
 use crate::daemon::window_rebuild;
 use crate::engine::EngineSettings;
+use crate::log::{LogEvent, RecordedSettings};
 
 impl EngineThread {
     /// Applies reloaded settings. Returns messages for the admin about windows.
@@ -18,11 +19,8 @@ impl EngineThread {
         } else {
             self.commit()?;
             self.state.engine.reload(engine);
-            if self.state.engine.has_changed_types() {
-                notes = window_rebuild::plan_window_types(&mut self.state.engine, &self.rebuild_paths.log);
-                self.rebuild()?;
-            }
-            self.log.set_settings(self.state.engine.now_ms(), config.result_settings());
+            self.log.set_settings(self.state.engine.now_ms(), config.log_settings());
+            notes.extend(self.plan_window_types()?);
         }
         self.log.set_retention(config.log_retention());
         self.checkpoints.reconfigure(&config.store);
@@ -34,5 +32,29 @@ impl EngineThread {
         self.captures.iter_mut().for_each(|captures| captures.set_keep_days(config.capture.keep_days));
         self.remove_names_from_log();
         Ok(notes)
+    }
+
+    /// Begins the rebuild of new and changed types of windows. Returns a message for the admin.
+    pub(super) fn plan_window_types(&mut self) -> anyhow::Result<Option<String>> {
+        if !self.state.engine.has_changed_types() {
+            return Ok(None);
+        }
+        let planned = window_rebuild::plan_window_types(&self.state.engine, &self.rebuild_paths.log);
+        let Some((step, note)) = planned else { return Ok(None) };
+        self.state.apply_rebuild(&step)?;
+        if self.log.is_shared() {
+            // No scan that follows is earlier.
+            self.log.append(&LogEvent::Rebuild { t_ms: self.last_outcome_ms, step });
+        }
+        self.rebuild()?;
+        Ok(Some(note))
+    }
+
+    /// The settings of the log.
+    pub(in crate::daemon) fn log_settings(&self) -> RecordedSettings {
+        match self.is_following() {
+            true => self.followed.settings(),
+            false => self.log.settings().clone(),
+        }
     }
 }

@@ -40,30 +40,24 @@ pub struct RebuildPaths {
     pub cache_bytes: u64,
 }
 
-/// Starts the rebuild of window types that are new, have changed boundaries, or were being
-/// rebuilt; without recorded scans they start empty. Returns messages for the admin.
-pub fn plan_window_types(engine: &mut Engine, log: &Path) -> Vec<String> {
+/// What is done with window types that are new, have changed boundaries, or were being rebuilt: they are rebuilt; without
+/// recorded scans they start empty. Returns a message for the admin, too.
+pub fn plan_window_types(engine: &Engine, log: &Path) -> Option<(RebuildStep, String)> {
     let types = engine.types_to_rebuild();
     if types.is_empty() {
-        return Vec::new();
+        return None;
     }
     let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let note = match replay_job::first_scan_ms(log) {
+    let (from_ms, note) = match replay_job::first_scan_ms(log) {
         Ok(Some(from_ms)) => {
-            engine.start_rebuild(from_ms);
-            format!("windows of type {names} are being rebuilt from the log, which begins at {}", utc(from_ms))
+            (Some(from_ms), format!("are being rebuilt from the log, which begins at {}", utc(from_ms)))
         }
-        Ok(None) => {
-            engine.start_types_empty();
-            format!("windows of type {names} begin empty: the log has no scans yet")
-        }
-        Err(error) => {
-            engine.start_types_empty();
-            format!("windows of type {names} begin empty: the log cannot be read: {error}")
-        }
+        Ok(None) => (None, "begin empty: the log has no scans yet".to_owned()),
+        Err(error) => (None, format!("begin empty: the log cannot be read: {error}")),
     };
+    let note = format!("windows of type {names} {note}");
     tracing::info!("{note}");
-    vec![note]
+    Some((RebuildStep::Types { from_ms }, note))
 }
 
 /// From which time on the log has everything, Unix ms: from its first scan, or all if no server was known

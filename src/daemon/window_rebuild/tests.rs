@@ -35,7 +35,7 @@ fn paths_of(state_dir: &Path) -> RebuildPaths {
 }
 
 /// The messages when days are added to the settings.
-fn noted(lines: &str) -> (Vec<String>, Vec<String>) {
+fn noted(lines: &str) -> (String, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open_state(dir.path());
     let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
@@ -46,18 +46,19 @@ fn noted(lines: &str) -> (Vec<String>, Vec<String>) {
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     assert!(state.engine.has_changed_types());
     write_log(dir.path(), lines);
-    let notes = plan_window_types(&mut state.engine, &log_dir(dir.path()));
-    (notes, state.engine.status().rebuilding)
+    let (step, note) = plan_window_types(&state.engine, &log_dir(dir.path())).unwrap();
+    state.apply_rebuild(&step).unwrap();
+    (note, state.engine.status().rebuilding)
 }
 
 #[test]
 fn new_window_type_reports_how_it_is_filled() {
     let expected = "windows of type day begin empty: the log has no scans yet".to_owned();
-    assert_eq!(noted(""), (vec![expected], vec![]));
+    assert_eq!(noted(""), (expected, vec![]));
 
-    let (notes, rebuilding) = noted("{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n");
+    let (note, rebuilding) = noted("{\"t\":1764064700000,\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}\n");
     assert_eq!(
-        (&*notes[0], rebuilding),
+        (&*note, rebuilding),
         (
             "windows of type day are being rebuilt from the log, which begins at 2025-11-25 09:58:20 UTC",
             vec!["day".to_owned()]
@@ -204,8 +205,8 @@ fn rebuilt_rows_equal_those_of_the_week() {
     let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     let paths = paths_of(dir.path());
-    plan_window_types(&mut state.engine, &paths.log);
-    state.commit().unwrap();
+    let (step, _) = plan_window_types(&state.engine, &paths.log).unwrap();
+    state.apply_rebuild(&step).unwrap();
 
     let mut rebuilder = Rebuilder::new(&paths);
     rebuilder.begin(&mut state.engine, &paths, position);

@@ -14,6 +14,8 @@ impl Engine {
     /// changes must be committed before and after it: it deletes rows.
     pub fn apply_rebuild(&mut self, source: &dyn StoreReader, step: &RebuildStep) -> Result<(), ReadError> {
         match step {
+            RebuildStep::Types { from_ms: Some(from_ms) } => self.start_rebuild(*from_ms),
+            RebuildStep::Types { from_ms: None } => self.start_types_empty(),
             RebuildStep::Begin { windows } => self.begin_rebuild(windows),
             RebuildStep::Server(of_server) => self.replace_rows(source, of_server)?,
             RebuildStep::Players(RebuiltPlayers { window, players }) if self.global.is_importing(*window) => {
