@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::requests::{EngineRow, ScannerRow};
 use crate::model::view::{ClockStatus, EngineStatus, ResyncProgress};
 
 /// The state of the daemon.
@@ -29,6 +30,12 @@ pub struct Status {
     /// The log; `null` if the state directory was read without a daemon.
     #[serde(default)]
     pub log: Option<LogStatus>,
+    /// The engines that keep one state; `null` if this is the only one.
+    #[serde(default)]
+    pub cluster: Option<ClusterStatus>,
+    /// Scanners on other machines, by name.
+    #[serde(default)]
+    pub scanners: Vec<ScannerRow>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     pub counters: BTreeMap<String, u64>,
 }
@@ -51,6 +58,8 @@ pub struct PublicStatus<'a> {
     store: Option<&'a PublicStoreStatus>,
     /// The log; `null` in a status without a daemon.
     log: Option<&'a PublicLogStatus>,
+    /// The engines that keep one state; `null` if this is the only one.
+    cluster: Option<&'a PublicClusterStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     counters: &'a BTreeMap<String, u64>,
 }
@@ -58,7 +67,8 @@ pub struct PublicStatus<'a> {
 impl Status {
     /// What everybody may see.
     pub fn public(&self) -> PublicStatus<'_> {
-        let Status { daemon, engine, clock, outbox_entries, archive, store, log, counters } = self;
+        let Status { daemon, engine, clock, outbox_entries, archive, store, log, cluster, scanners: _, counters } =
+            self;
         PublicStatus {
             daemon: daemon.as_ref().map(|daemon| &daemon.public),
             engine,
@@ -67,6 +77,7 @@ impl Status {
             archive: archive.as_ref().map(|archive| &archive.public),
             store: store.as_ref().map(|store| &store.public),
             log: log.as_ref().map(|log| &log.public),
+            cluster: cluster.as_ref().map(|cluster| &cluster.public),
             counters,
         }
     }
@@ -186,6 +197,37 @@ pub struct StoreStatus {
     pub disk_free_bytes: u64,
     /// The setting `store.disk_free_bytes_min`; 0: no limit.
     pub disk_free_bytes_min: u64,
+}
+
+/// This engine among those that keep one state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ClusterStatus)]
+pub struct PublicClusterStatus {
+    /// Whether it scans, takes changes, and writes the log and the archive.
+    pub leads: bool,
+    /// It shows everything until so long ago, ms, and of what came later perhaps a part; `null`: it leads, or has not
+    /// reached the end of the log yet.
+    pub behind_ms: Option<u64>,
+}
+
+/// The engines that keep one state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AdminClusterStatus)]
+pub struct ClusterStatus {
+    #[serde(flatten)]
+    pub public: PublicClusterStatus,
+    /// The name of this engine.
+    pub engine: String,
+    /// The name of the leader; `null`: nobody leads, or it is unknown.
+    pub leader: Option<String>,
+    /// How often an engine has begun to lead; 0: unknown.
+    pub epoch: u64,
+    /// All engines, by name.
+    pub engines: Vec<EngineRow>,
+    /// Why the database of the log does not answer; `null`: it does.
+    pub fault_message: Option<String>,
+    /// Which settings of the configuration file the log does not have; `null`: none.
+    pub other_settings: Option<String>,
 }
 
 /// The log.

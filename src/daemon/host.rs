@@ -73,6 +73,8 @@ impl Host for DaemonHost<'_> {
         let log = shared.log_rewriter.get();
         let in_database = shared.cluster.as_ref().map_or(0, |cluster| cluster.names_pending());
         status.log = Some(LogStatus { names_pending: log.names_pending.max(in_database), ..log });
+        status.cluster = shared.cluster.as_ref().map(|cluster| cluster.status());
+        status.scanners = shared.scanners.rows();
         status.counters = shared.counters();
         Ok(())
     }

@@ -48,6 +48,10 @@ trait Run: Request {
 }
 
 impl Backend for Shared {
+    fn behind_ms(&self) -> Option<u64> {
+        self.cluster.as_ref().and_then(|cluster| cluster.behind_ms())
+    }
+
     fn read(
         self: Arc<Self>,
         boards: Option<BoardsSelector>,

@@ -54,6 +54,9 @@ pub(super) async fn readyz(State(context): State<Arc<WebContext>>) -> Response {
     (status, headers, body).into_response()
 }
 
+/// A follower of a cluster is at most a second behind.
+const BEHIND_MS_MAX: u64 = 30_000;
+
 /// A commit takes milliseconds. If changes are pending and none is committed for this long, the
 /// disk does not respond.
 const COMMIT_AGE_MAX_MS: i64 = 300_000;
@@ -78,7 +81,12 @@ fn warnings(status: &Status) -> Vec<Finding> {
     let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {since_ms} (Unix ms)") };
     let archive = archive.map(|fault| finding("archive_fault", &fault.kind, fault.since_ms));
     let log = log.map(|fault| finding("log_fault", &fault.kind, fault.since_ms));
-    archive.into_iter().chain(log).collect()
+    let behind_ms = status.cluster.as_ref().and_then(|cluster| cluster.public.behind_ms);
+    let behind = behind_ms.filter(|behind_ms| *behind_ms > BEHIND_MS_MAX).map(|behind_ms| Finding {
+        code: "behind",
+        detail: format!("the state is that of {} s ago: the log of the cluster cannot be read", behind_ms / 1_000),
+    });
+    archive.into_iter().chain(log).chain(behind).collect()
 }
 
 #[cfg(test)]

@@ -131,6 +131,11 @@ pub trait Backend: Send + Sync + 'static {
     /// The work on a request with this name and body. Error: it is not valid.
     fn prepare(self: Arc<Self>, name: &'static str, body: &[u8]) -> Result<AdminWork, ApiError>;
 
+    /// How old the state of a follower may be, ms; `None`: this engine is the only one, or leads.
+    fn behind_ms(&self) -> Option<u64> {
+        None
+    }
+
     /// A number that grows with every change by an admin. Answers with a smaller number are not
     /// used any more.
     fn changes(&self) -> u64;

@@ -12,7 +12,7 @@ use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{Extensions, HeaderValue, Method, StatusCode, Uri, Version};
+use axum::http::{Extensions, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -70,6 +70,9 @@ fn error_response(context: &WebContext, path: &str, problem: Problem) -> Respons
     if is_for_programs { problem.into_response() } else { pages::layout::error_page(context, problem) }
 }
 
+/// How old the state may be that a follower of a cluster answers from, ms.
+const BEHIND_MS: HeaderName = HeaderName::from_static("clqd-behind-ms");
+
 /// Refuses requests without a route, counts the request, and adds the headers that all answers
 /// have.
 async fn check(State(context): State<Arc<WebContext>>, mut request: Request, next: Next) -> Response {
@@ -109,7 +112,10 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After, Clqd-Behind-Ms"));
+    if let Some(behind_ms) = context.backend().ok().and_then(|backend| backend.behind_ms()) {
+        headers.insert(BEHIND_MS, behind_ms.into());
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     context.metrics.count(route, response.status(), began.elapsed());
     response

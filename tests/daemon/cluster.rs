@@ -158,6 +158,23 @@ fn an_engine_joins_with_a_copy() {
     engines.start_again(lost);
     engines.wait_for_scans();
 
+    // Answers of a follower say how old they may be.
+    let behind_ms = |engine: usize| {
+        let address = engines.sandboxes[engine].status()["daemon"]["web"].as_str().unwrap().to_owned();
+        let answer = crate::web::http::get(&address, "/servers");
+        answer.header("clqd-behind-ms").map(|ms| ms.parse::<u64>().expect("a number"))
+    };
+    assert_eq!(behind_ms(engines.leader()), None);
+    assert!(behind_ms(lost).is_some());
+    let address = engines.sandboxes[lost].status()["daemon"]["web"].as_str().unwrap().to_owned();
+    let metrics = crate::web::http::get(&address, "/metrics").text().to_owned();
+    for metric in
+        ["clqd_cluster_leads 0.0", "clqd_cluster_engines{state=\"heard\"} 3.0", "clqd_cluster_behind_seconds 0."]
+    {
+        assert!(metrics.contains(metric), "{metric}: {metrics}");
+    }
+    assert!(engines.sandboxes[lost].ok(["status"]).contains(" follows "));
+
     // A scanner that knows a follower finds the leader.
     let (leader, follower) = (engines.leader(), (engines.leader() + 1) % ENGINES);
     let address_of = |engine: usize| engines.sandboxes[engine].status()["daemon"]["web"].as_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::RESCAN_FAILED;
 use super::clock::describe_clock;
-use crate::api::{LogStatus, Status, StoreStatus};
+use crate::api::{ClusterStatus, LogStatus, Status, StoreStatus};
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
 use crate::model::view::{EngineStatus, WeekStatus};
@@ -46,6 +46,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     status.store.iter().try_for_each(|store| print_disk(&mut lines, store))?;
     status.log.iter().try_for_each(|log| print_log(&mut lines, log))?;
     print_archive(&mut lines, status)?;
+    status.cluster.iter().try_for_each(|cluster| print_cluster(&mut lines, cluster))?;
+    if !status.scanners.is_empty() {
+        lines.line("scanners", format_args!("{} on other machines: clqd scanners", status.scanners.len()))?;
+    }
     let width = status.counters.keys().map(String::len).max().unwrap_or(0);
     for (i, (name, &n)) in status.counters.iter().enumerate() {
         let heading = if i == 0 { "counters" } else { "" };
@@ -158,6 +162,21 @@ fn print_log(lines: &mut Lines<'_, impl Write>, log: &LogStatus) -> io::Result<(
         }
         None => lines.line("log", format_args!("{names}, {} files left", group_digits(log.files_pending))),
     }
+}
+
+fn print_cluster(lines: &mut Lines<'_, impl Write>, cluster: &ClusterStatus) -> io::Result<()> {
+    let engine = sanitize(&cluster.engine);
+    let others = format!("{} engines: clqd cluster status", cluster.engines.len());
+    match (&cluster.leader, cluster.public.behind_ms) {
+        _ if cluster.public.leads => lines.line("cluster", format_args!("engine {engine} leads; {others}"))?,
+        (Some(leader), Some(behind_ms)) => {
+            let (leader, behind) = (sanitize(leader), duration(behind_ms));
+            lines.line("cluster", format_args!("engine {engine} follows {leader}, {behind} behind; {others}"))?;
+        }
+        _ => lines.line("cluster", format_args!("engine {engine} knows no leader; {others}"))?,
+    }
+    let faults = cluster.fault_message.iter().chain(&cluster.other_settings);
+    faults.into_iter().try_for_each(|message| lines.line("", sanitize(message)))
 }
 
 fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::*;
-use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, VerifyRow, WeekRange};
+use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, ScannerRow, VerifyRow, WeekRange};
 use crate::api::{
-    ArchiveStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicDaemonStatus, PublicLogStatus,
-    PublicStoreStatus, StoreStatus,
+    ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicClusterStatus,
+    PublicDaemonStatus, PublicLogStatus, PublicStoreStatus, StoreStatus,
 };
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
@@ -554,6 +554,23 @@ fn status_prints_every_line() {
             names_pending: 2,
             files_pending: 1_200,
         }),
+        cluster: Some(ClusterStatus {
+            public: PublicClusterStatus { leads: false, behind_ms: Some(12_345) },
+            engine: "b".into(),
+            leader: Some("a".into()),
+            epoch: 7,
+            engines: Vec::new(),
+            fault_message: Some("db: refused".into()),
+            other_settings: Some("the file has other values of elo.k".into()),
+        }),
+        scanners: vec![ScannerRow {
+            name: "one".into(),
+            region: "eu".into(),
+            heard_ago_ms: 5,
+            in_progress: 1,
+            answered: 2,
+            missed: 3,
+        }],
         counters: BTreeMap::from([("scan.packets_sent".into(), 1_000), ("scan.spoofed".into(), 2)]),
     };
     printed(
@@ -585,6 +602,10 @@ log       2 forgotten names being removed, FAULT for 2 min
 archive   mysql://clqd@db/clqd, FAULT for 1 min 15 s, last complete 1 min ago, 4,096 waiting
           2 s ago: refused
           everything is being written again, now at: players, key 7
+cluster   engine b follows a, 12 s behind; 0 engines: clqd cluster status
+          db: refused
+          the file has other values of elo.k
+scanners  1 on other machines: clqd scanners
 counters  scan.packets_sent  1,000
           scan.spoofed       2
 ",

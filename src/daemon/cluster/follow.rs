@@ -143,7 +143,10 @@ impl Follower {
         }
         let leader = self.log.leader().await?;
         self.cluster.note_leader(leader.clone());
-        self.apply_all().await?;
+        let began = Instant::now();
+        if self.apply_all().await? {
+            self.cluster.note_applied(began);
+        }
         self.note().await?;
         let now_ms = self.began.elapsed().as_millis() as u64;
         let has_expired = self.lease.look(leader.as_ref(), now_ms);
@@ -193,7 +196,8 @@ impl Follower {
         Ok(self.log.take_over(leader, self.cluster.member()).await?)
     }
 
-    async fn apply_all(&mut self) -> Result<(), FollowError> {
+    /// Returns whether it has applied everything.
+    async fn apply_all(&mut self) -> Result<bool, FollowError> {
         if self.needs_segment && self.applied == WITHOUT_LOG && self.log.last_seq().await? > 0 {
             return Err(FollowError::Foreign);
         }
@@ -205,7 +209,7 @@ impl Follower {
         }
         loop {
             let batches: Vec<SharedBatch> = self.log.read_after(self.applied).await?;
-            let Some(first) = batches.first() else { return Ok(()) };
+            let Some(first) = batches.first() else { return Ok(true) };
             if first.batch.seq() != self.applied + 1 {
                 return Err(FollowError::Missing { missing: self.applied + 1 });
             }
@@ -213,7 +217,7 @@ impl Follower {
             self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
             if self.applied == before {
                 // The disk is nearly full.
-                return Ok(());
+                return Ok(false);
             }
         }
     }

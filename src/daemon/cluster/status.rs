@@ -1,9 +1,10 @@
 //! What an engine knows of its cluster, for requests and messages.
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use crate::api::requests::{EngineRole, EngineRow};
-use crate::api::{ApiError, ErrorCode};
+use crate::api::{ApiError, ClusterStatus, ErrorCode, PublicClusterStatus};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
 use crate::log::RecordedSettings;
 
@@ -23,6 +24,8 @@ struct Seen {
     engines: Vec<SeenEngine>,
     /// The last batch of the log.
     last_seq: u64,
+    /// When everything in the log was applied.
+    applied: Option<Instant>,
     /// The settings of the log, and those of this engine's file.
     settings: [RecordedSettings; 2],
     /// Forgotten names that the log in the database may still contain.
@@ -52,6 +55,33 @@ impl Cluster {
     pub fn note_leader(&self, leader: Option<Leader>) {
         let mut seen = self.seen();
         (seen.leader, seen.fault) = (leader, None);
+    }
+
+    /// Everything that was in the log at a time is applied.
+    pub fn note_applied(&self, at: Instant) {
+        self.seen().applied = Some(at);
+    }
+
+    /// This engine shows everything until so long ago, ms. `None`: it leads, or has not reached the end of the log yet.
+    pub fn behind_ms(&self) -> Option<u64> {
+        let seen = self.seen();
+        let applied = seen.applied.filter(|_| !seen.leads)?;
+        Some(applied.elapsed().as_millis() as u64)
+    }
+
+    pub fn status(&self) -> ClusterStatus {
+        let (engines, other_settings, behind_ms) = (self.rows(), self.other_settings(), self.behind_ms());
+        let seen = self.seen();
+        let leader = seen.leader.as_ref();
+        ClusterStatus {
+            public: PublicClusterStatus { leads: seen.leads, behind_ms },
+            engine: self.member.engine.clone(),
+            leader: leader.filter(|leader| !leader.is_released()).map(|leader| leader.member.engine.clone()),
+            epoch: leader.map_or(0, |leader| leader.epoch),
+            engines,
+            fault_message: seen.fault.clone(),
+            other_settings,
+        }
     }
 
     pub fn note_engines(&self, engines: Vec<SeenEngine>, last_seq: u64) {

@@ -10,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::Labels;
-use crate::api::{DaemonStatus, PublicArchiveStatus, Status, StoreStatus};
+use crate::api::requests::{EngineRole, EngineRow, ScannerRow};
+use crate::api::{ClusterStatus, DaemonStatus, PublicArchiveStatus, Status, StoreStatus};
 use crate::model::view::{ClockTrust, EngineStatus};
 
 /// Whether the engine answered in time.
@@ -34,6 +35,10 @@ pub(super) fn register(registry: &mut Registry, status: &Status) {
         let help = "1 while forgotten names cannot be removed from the log";
         fault(registry, "log_fault", help, log.public.fault.as_ref().map(|fault| fault.kind.as_str()));
     }
+    if let Some(cluster) = &status.cluster {
+        register_cluster(registry, cluster);
+    }
+    register_scanners(registry, &status.scanners);
     if let Some(clock) = &status.clock {
         let is_trusted = clock.trust != ClockTrust::Untrusted;
         gauge(registry, "clock_trusted", "1 if the system clock is trusted to close weeks", is_trusted.into());
@@ -128,6 +133,48 @@ fn register_store(registry: &mut Registry, store: &StoreStatus, now_ms: i64) {
     ] {
         gauge(registry, name, help, value);
     }
+}
+
+fn register_cluster(registry: &mut Registry, cluster: &ClusterStatus) {
+    let is_gone = |engine: &EngineRow| engine.role == EngineRole::Gone;
+    let gone = cluster.engines.iter().filter(|engine| is_gone(engine)).count();
+    let help = "Known engines of the cluster by state: heard within 5 s, or gone";
+    let engines = [("heard", cluster.engines.len() - gone), ("gone", gone)];
+    let engines = engines.map(|(state, count)| (vec![("state", state.to_owned())], count as f64));
+    gauges(registry, "cluster_engines", help, engines);
+    if let Some(behind_ms) = cluster.public.behind_ms {
+        let help = "The state of this engine is that of so long ago, s; absent: it leads";
+        gauge(registry, "cluster_behind_seconds", help, behind_ms as f64 / 1_000.0);
+    }
+    for (name, help, value) in [
+        ("cluster_leads", "1 if this engine leads the cluster", f64::from(cluster.public.leads)),
+        ("cluster_epoch", "How often an engine of the cluster has begun to lead", cluster.epoch as f64),
+        ("cluster_fault", "1 while the database of the log does not answer", {
+            f64::from(cluster.fault_message.is_some())
+        }),
+        ("cluster_settings_differ", "1 if the configuration file has other values than the log of the cluster", {
+            f64::from(cluster.other_settings.is_some())
+        }),
+    ] {
+        gauge(registry, name, help, value);
+    }
+}
+
+fn register_scanners(registry: &mut Registry, scanners: &[ScannerRow]) {
+    let mut by_region = BTreeMap::<&str, u32>::new();
+    for scanner in scanners {
+        *by_region.entry(&scanner.region).or_default() += 1;
+    }
+    let by_region = by_region.into_iter().map(|(region, count)| (vec![("region", region.to_owned())], count.into()));
+    gauges(registry, "scanners", "Scanners on other machines by region", by_region);
+    let labels = |scanner: &ScannerRow| vec![("scanner", scanner.name.clone()), ("region", scanner.region.clone())];
+    let heard = scanners.iter().map(|scanner| (labels(scanner), scanner.heard_ago_ms as f64 / 1_000.0));
+    gauges(registry, "scanner_heard_age_seconds", "Time since a scanner was heard, s", heard);
+    let scans = scanners.iter().flat_map(|scanner| {
+        let of = move |result: &str| [labels(scanner), vec![("result", result.to_owned())]].concat();
+        [(of("answer"), scanner.answered), (of("miss"), scanner.missed)]
+    });
+    counters(registry, "scanner_scans", "Scans of scanners on other machines since they joined, by result", scans);
 }
 
 /// Counters by module and name, such as `scan.packets_sent`; those by reason get a label.

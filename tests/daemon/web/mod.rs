@@ -7,7 +7,7 @@ mod caching;
 mod health;
 mod history;
 #[path = "../../support/http.rs"]
-mod http;
+pub(crate) mod http;
 mod limits;
 mod metrics;
 mod monitoring;
