@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::requests::{EngineRow, ScannerRow};
+use super::machines::{EngineRow, ScannerRow};
 use crate::model::view::{ClockStatus, EngineStatus, ResyncProgress};
 
 /// The state of the daemon.

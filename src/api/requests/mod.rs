@@ -18,14 +18,14 @@ pub use self::archive::{
 pub use self::boards::{
     Board, BoardLine, Boards, Fused, FusedLine, Standings, Top, Windows, WindowsDelete, WindowsRecompute,
 };
-pub use self::cluster::{ClusterCopy, ClusterEngines, EngineRole, EngineRow, StatePart};
+pub use self::cluster::{ClusterCopy, ClusterEngines, StatePart};
 pub use self::corrections::{ClockAccept, ClockReset, TagDrop, WeekReopen};
 pub use self::daemon::{Backup, BackupRow, Export, Reload, RestoredRow};
 pub use self::maps::{Map, Maps};
 pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
 pub use self::scanners::{
-    SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerRow, ScannerSettings, ScannersExchange, ScannersList,
-    Scans, check_scanner_name,
+    SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerSettings, ScannersExchange, ScannersList, Scans,
+    check_scanner_name,
 };
 pub use self::servers::{
     Boost, ChangeOutcome, Greylist, Rescan, RescanSelector, ScanResult, ScanRow, ServerChange, ServerPage,

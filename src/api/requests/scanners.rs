@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::api::access::Access;
 use crate::api::answer::kinds;
+use crate::api::machines::ScannerRow;
 use crate::api::request::request;
 use crate::model::{ServerUrl, Snapshot};
 use crate::proto::Authentication;
@@ -155,21 +156,4 @@ pub struct ScannerSettings {
     pub opt_out: Vec<String>,
     /// Of the values before.
     pub hash: u64,
-}
-
-/// A scanner that has joined.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ScannerRow {
-    /// Its name.
-    pub name: String,
-    /// Where it is.
-    pub region: String,
-    /// When it was last heard, ms ago.
-    pub heard_ago_ms: u64,
-    /// Scans that it has.
-    pub in_progress: u64,
-    /// Scans that got an answer since it joined.
-    pub answered: u64,
-    /// Scans that got none.
-    pub missed: u64,
 }

@@ -15,10 +15,9 @@ pub mod table;
 use std::io::{self, Write};
 
 use crate::api::requests::{
-    BackupRow, ChangeOutcome, EngineRow, ResendRow, RestoredRow, ScanResult, ScanRow, ScannerRow, ServerChange,
-    VerifyLine,
+    BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ServerChange, VerifyLine,
 };
-use crate::api::{Line, NoLine, Status, json};
+use crate::api::{EngineRow, Line, NoLine, ScannerRow, Status, json};
 use crate::cli::output::format::{
     clq1_per_s, duration, elo, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score,
     score_heading, time_utc,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use super::*;
-use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, ScannerRow, VerifyRow, WeekRange};
+use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, VerifyRow, WeekRange};
 use crate::api::{
     ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicClusterStatus,
-    PublicDaemonStatus, PublicLogStatus, PublicStoreStatus, StoreStatus,
+    PublicDaemonStatus, PublicLogStatus, PublicStoreStatus, ScannerRow, StoreStatus,
 };
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;

@@ -3,8 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::api::requests::{EngineRole, EngineRow};
-use crate::api::{ApiError, ClusterStatus, ErrorCode, PublicClusterStatus};
+use crate::api::{ApiError, ClusterStatus, EngineRole, EngineRow, ErrorCode, PublicClusterStatus};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
 use crate::log::RecordedSettings;
 

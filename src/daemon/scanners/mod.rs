@@ -22,7 +22,8 @@ use tokio::time::{sleep, timeout};
 
 use self::pool::{Greeting, Pool};
 use super::engine_thread::EngineHandle;
-use crate::api::requests::{ScannedServer, ScannerRow, ScannersExchange, Scans};
+use crate::api::ScannerRow;
+use crate::api::requests::{ScannedServer, ScannersExchange, Scans};
 use crate::api::{ApiError, ErrorCode};
 use crate::scan::{ScanOutcome, ScanRequest, ScanSettings};
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use crate::api::requests::ScannerRow;
+use crate::api::ScannerRow;
 use crate::model::ServerKey;
 use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 

@@ -10,8 +10,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::Labels;
-use crate::api::requests::{EngineRole, EngineRow, ScannerRow};
-use crate::api::{ClusterStatus, DaemonStatus, PublicArchiveStatus, Status, StoreStatus};
+use crate::api::{
+    ClusterStatus, DaemonStatus, EngineRole, EngineRow, PublicArchiveStatus, ScannerRow, Status, StoreStatus,
+};
 use crate::model::view::{ClockTrust, EngineStatus};
 
 /// Whether the engine answered in time.
