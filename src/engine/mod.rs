@@ -268,6 +268,11 @@ impl Engine {
         self.server_state(server).map(|server_state| server_state.record.share())
     }
 
+    /// Numbers scans from here on, above those of earlier processes.
+    pub fn number_scans_from(&mut self, id: u64) {
+        self.schedule.number_scans_from(id);
+    }
+
     /// The next scan that is due, if any.
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.servers;

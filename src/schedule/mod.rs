@@ -89,6 +89,8 @@ pub struct Schedule {
     /// Servers that are scanned once a minute until then, Unix ms.
     boosts: FxHashMap<ServerKey, i64>,
     next_id: u64,
+    /// Scans with smaller numbers were begun by an earlier process, or by another engine that led.
+    first_id: u64,
     /// Servers whose next scan was planned or cancelled, some several times. `None`: not noted.
     replanned: Option<Vec<ServerKey>>,
 }
@@ -98,7 +100,12 @@ pub const BOOST_INTERVAL_MS: i64 = MINUTE_MS;
 
 impl Schedule {
     pub fn new(intervals: Intervals) -> Schedule {
-        Schedule { intervals, next_id: 1, ..Schedule::default() }
+        Schedule { intervals, next_id: 1, first_id: 1, ..Schedule::default() }
+    }
+
+    /// Numbers scans from here on, above those of earlier processes.
+    pub fn number_scans_from(&mut self, id: u64) {
+        (self.next_id, self.first_id) = (id, id);
     }
 
     pub fn set_intervals(&mut self, intervals: Intervals) {
@@ -233,6 +240,11 @@ impl Schedule {
             Some(scan) if scan.id == id => self.in_flight.remove(&server),
             _ => None,
         }
+    }
+
+    /// Whether an earlier process began a scan, so that its outcome comes from a scanner on another machine.
+    pub fn is_earlier(&self, id: u64) -> bool {
+        id < self.first_id
     }
 
     pub fn is_in_flight(&self, server: ServerKey) -> bool {

@@ -4,6 +4,7 @@ mod commands;
 mod correction_cost;
 mod corrections;
 mod corrections_in_week_close;
+mod earlier_scans;
 mod estimates;
 mod failed_servers;
 mod forgotten_replay;

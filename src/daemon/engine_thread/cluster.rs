@@ -79,6 +79,7 @@ impl EngineThread {
         self.last_outcome_ms = first_outcome_ms(&self.state.engine);
         self.state.engine.reschedule_all(now_ms);
         self.probes = self.idle_probes.take();
+        self.number_scans();
         self.remove_servers_known_twice(now_ms);
         self.tick(now_ms)?;
         self.checkpoint()?;

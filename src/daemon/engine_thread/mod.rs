@@ -261,6 +261,7 @@ impl EngineThread {
         self.rebuild()?;
         self.remove_names_from_log();
         if !self.is_following() {
+            self.number_scans();
             self.remove_servers_known_twice(self.clock.now_ms());
         }
         self.tick(self.clock.now_ms())?;
@@ -397,6 +398,13 @@ impl EngineThread {
             }
         }
         self.import_rebuilt_windows()
+    }
+
+    /// Begins to scan: no scan of an earlier process, which a scanner may still have, has the same number.
+    fn number_scans(&mut self) {
+        let first = self.clock.now_ms().unsigned_abs() << 20;
+        self.state.engine.number_scans_from(first);
+        self.scanners.number_scans_from(first);
     }
 
     fn next_wake_ms(&mut self, now_ms: i64) -> i64 {

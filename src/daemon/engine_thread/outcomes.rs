@@ -23,7 +23,11 @@ impl EngineThread {
     pub(in crate::daemon) fn apply_remote_outcomes(&mut self, outcomes: Vec<ScanOutcome>) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
         for scan in outcomes {
-            self.apply_judged(scan, now_ms)?;
+            let t_ms = scan.result.as_ref().map_or_else(|miss| miss.t_ms, |snapshot| snapshot.t_ms);
+            // Times are only moved forward, so a late answer could look newer than what was scanned since.
+            if !self.state.engine.is_late(scan.server, scan.id, t_ms) {
+                self.apply_judged(scan, now_ms)?;
+            }
         }
         self.changed_ms.get_or_insert(now_ms);
         Ok(())

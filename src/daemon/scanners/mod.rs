@@ -58,6 +58,11 @@ impl Scanners {
         self.pool().set_confirm_miss_by(regions as usize);
     }
 
+    /// Scans are numbered from here on, above those of earlier processes.
+    pub fn number_scans_from(&self, id: u64) {
+        self.pool().number_scans_from(self.now_ms(), id);
+    }
+
     /// Gives a scan to a scanner. Returns it if that is the own one.
     pub fn assign(&self, request: ScanRequest) -> Option<ScanRequest> {
         if self.is_alone() {
@@ -193,7 +198,7 @@ impl Scanners {
     }
 
     /// Counters since the start, by name.
-    pub fn counters(&self) -> [(&'static str, u64); 3] {
+    pub fn counters(&self) -> [(&'static str, u64); 4] {
         self.pool().counters()
     }
 

@@ -59,6 +59,12 @@ pub(super) struct Pool {
     /// Misses that another region did not confirm.
     misses_refuted: u64,
     lost: u64,
+    /// Scans with smaller numbers were given by an earlier process, or by another engine that led. Their answers are
+    /// taken until then.
+    first_id: u64,
+    earlier_until_ms: i64,
+    /// Such answers.
+    earlier_answers: u64,
 }
 
 /// A scanner on another machine.
@@ -140,11 +146,19 @@ impl Pool {
             given_again: 0,
             misses_refuted: 0,
             lost: 0,
+            first_id: 0,
+            earlier_until_ms: 0,
+            earlier_answers: 0,
         }
     }
 
     pub fn set_confirm_miss_by(&mut self, regions: usize) {
         self.confirm_miss_by = regions;
+    }
+
+    /// Scans are numbered from here on, above those of earlier processes.
+    pub fn number_scans_from(&mut self, now_ms: i64, id: u64) {
+        (self.first_id, self.earlier_until_ms) = (id, now_ms + HELD_MS_MAX);
     }
 
     /// Whether every scan is the own scanner's.
@@ -239,6 +253,11 @@ impl Pool {
     pub fn judge(&mut self, now_ms: i64, by: Option<&str>, outcome: ScanOutcome) -> Option<ScanOutcome> {
         let is_its = |held: &Held| held.by.as_deref() == by && held.request.server == outcome.server;
         if !self.held.get(&outcome.id).is_some_and(is_its) {
+            let is_earlier = outcome.id < self.first_id && now_ms < self.earlier_until_ms && outcome.result.is_ok();
+            if by.is_some() && is_earlier {
+                self.earlier_answers += 1;
+                return Some(outcome);
+            }
             // The own scanner had it before another one joined.
             return (by.is_none() && !self.held.contains_key(&outcome.id)).then_some(outcome);
         }
@@ -312,8 +331,13 @@ impl Pool {
     }
 
     /// Counters since the start, by name.
-    pub fn counters(&self) -> [(&'static str, u64); 3] {
-        [("given_again", self.given_again), ("misses_refuted", self.misses_refuted), ("lost", self.lost)]
+    pub fn counters(&self) -> [(&'static str, u64); 4] {
+        [
+            ("given_again", self.given_again),
+            ("misses_refuted", self.misses_refuted),
+            ("lost", self.lost),
+            ("earlier_answers", self.earlier_answers),
+        ]
     }
 
     fn remove(&mut self, now_ms: i64, name: &str) {

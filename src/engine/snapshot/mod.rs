@@ -18,7 +18,7 @@ use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, ServerKey};
 use crate::rank::player_list;
-use crate::schedule::class_of;
+use crate::schedule::{InFlight, class_of};
 use crate::series::{self, slots};
 
 /// A scan whose first packet is later than this after its due time is counted as late.
@@ -36,13 +36,14 @@ impl Engine {
         sent_ms: Option<i64>,
         outcome: Outcome,
     ) -> Result<(), ReadError> {
-        let Some(scan) = self.schedule.complete(server, id) else {
-            return Ok(()); // requested before a restart, or cancelled
-        };
         let t_ms = outcome.t_ms();
+        let Some(scan) = self.schedule.complete(server, id).or_else(|| self.earlier_scan(server, id, &outcome)) else {
+            return Ok(()); // cancelled, or missed before a restart
+        };
         self.advance_time(t_ms);
+        let is_in_flight = self.schedule.is_in_flight(server);
         let Some(server_state) = self.server_state_mut(server) else { return Ok(()) };
-        server_state.scan_requested = false;
+        server_state.scan_requested &= is_in_flight;
         if server_state.record.removed {
             return Ok(());
         }
@@ -80,6 +81,20 @@ impl Engine {
             missed,
         });
         Ok(())
+    }
+
+    /// Whether an outcome is that of a scan of an earlier process, and the server was scanned since.
+    pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64) -> bool {
+        let last_ms = self.server_state(server).and_then(|server_state| server_state.record.last_scan_ms);
+        self.schedule.is_earlier(id) && last_ms.is_some_and(|last_ms| t_ms <= last_ms)
+    }
+
+    /// An answer to a scan of an earlier process.
+    fn earlier_scan(&self, server: ServerKey, id: u64, outcome: &Outcome) -> Option<InFlight> {
+        let Outcome::Snapshot(snapshot) = outcome else { return None };
+        let class = self.server_state(server)?.record.class;
+        let scan = InFlight { id, due_ms: snapshot.t_ms, class, requested: false, elastic: false };
+        self.schedule.is_earlier(id).then_some(scan)
     }
 
     /// Handles a scan that failed for a local reason. This says nothing about the server, so

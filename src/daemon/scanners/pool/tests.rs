@@ -70,6 +70,17 @@ fn ids(requests: &[ScanRequest]) -> Vec<u64> {
 }
 
 #[test]
+fn answers_to_scans_of_an_earlier_leader_are_taken() {
+    let mut pool = pool(&["a"]);
+    pool.number_scans_from(1_000, 500);
+    assert!(pool.judge(2_000, Some("a"), outcome(499, Ok(20))).is_some());
+    assert!(pool.judge(2_000, Some("a"), outcome(498, Err(MissReason::Timeout))).is_none());
+    assert!(pool.judge(2_000, Some("a"), outcome(500, Ok(20))).is_none(), "it was not given to this scanner");
+    assert!(pool.judge(1_000 + HELD_MS_MAX, Some("a"), outcome(497, Ok(20))).is_none(), "too late");
+    assert_eq!(pool.counters()[3], ("earlier_answers", 1));
+}
+
+#[test]
 fn alone_nothing_is_noted() {
     let mut pool = pool(&[]);
     assert_eq!(pool.assign(0, request(7)).map(|request| request.id), Some(7));
