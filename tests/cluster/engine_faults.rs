@@ -1,15 +1,22 @@
-//! Three engines on a cluster of three database nodes: engines and nodes are killed, paused and stopped at random. In the
-//! end all engines, a replay of the log, and the archive have the same rows.
+//! Three engines on a cluster of three database nodes, and three scanners: each of them is killed, paused, stopped and cut
+//! off at random. In the end all engines, a replay of the log, and the archive have the same rows.
 
-use std::time::Duration;
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use clqd::fleet::FaultShares;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::daemon::{stored_by, tables};
-use crate::database::cluster::{Cluster, Fault, NODES};
+use crate::database::cluster::{Cluster, Fault, NODES, url_of};
 use crate::database::world::assert_same;
 use crate::engines::{ENGINES, Engines};
+use crate::relay::Relay;
 use crate::sandbox::{Sandbox, fleet, number, seed, wait_until};
+
+const SCANNERS: usize = 3;
 
 /// One of the things that happen.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +24,15 @@ enum Event {
     KillEngine,
     PauseEngine(Duration),
     StopEngine,
+    /// From one node, or from all.
+    CutEngine {
+        from_all: bool,
+        time: Duration,
+    },
+    /// From all scanners.
+    CutFromScanners(Duration),
+    KillScanner,
+    PauseScanner(Duration),
     Node(Fault),
     KillAllNodes,
 }
@@ -31,34 +47,128 @@ impl Random {
     }
 
     fn event(&mut self) -> Event {
-        match self.below(12) {
+        let pause = Duration::from_millis(500 + self.below(number("CLQD_PAUSE_MS", 8_000)));
+        match self.below(20) {
             0..=2 => Event::KillEngine,
-            3..=5 => Event::PauseEngine(Duration::from_millis(500 + self.below(number("CLQD_PAUSE_MS", 8_000)))),
+            3..=5 => Event::PauseEngine(pause),
             6 => Event::StopEngine,
-            7..=8 => Event::Node(Fault::Kill),
-            9 => Event::Node(Fault::Pause),
-            10 => Event::Node(Fault::ShutDown),
+            7..=9 => Event::CutEngine { from_all: self.below(2) == 0, time: pause },
+            10 => Event::CutFromScanners(pause),
+            11..=12 => Event::KillScanner,
+            13 => Event::PauseScanner(pause),
+            14..=15 => Event::Node(Fault::Kill),
+            16..=17 => Event::Node(Fault::Pause),
+            18 => Event::Node(Fault::ShutDown),
             _ => Event::KillAllNodes,
         }
     }
 }
 
+/// Who is connected to whom through relays.
+struct Network {
+    /// By engine and node.
+    to_nodes: Vec<Vec<Relay>>,
+    /// By engine: for the scanners.
+    to_engines: Vec<Relay>,
+    /// Where the engines listen.
+    engines: Vec<SocketAddr>,
+}
+
+impl Network {
+    async fn new(cluster: &Cluster) -> Network {
+        let sockets: Vec<TcpListener> =
+            (0..ENGINES).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let engines: Vec<SocketAddr> = sockets.iter().map(|socket| socket.local_addr().expect("an address")).collect();
+        let (mut to_nodes, mut to_engines) = (Vec::new(), Vec::new());
+        for address in &engines {
+            let mut of_engine = Vec::new();
+            for node in 0..NODES {
+                of_engine.push(Relay::to(cluster.address(node).parse().expect("an address")).await);
+            }
+            to_nodes.push(of_engine);
+            to_engines.push(Relay::to(*address).await);
+        }
+        Network { to_nodes, to_engines, engines }
+    }
+
+    /// The database of an engine: the nodes, its own first.
+    fn url_of(&self, engine: usize) -> String {
+        let relays = &self.to_nodes[engine];
+        let hosts: Vec<String> =
+            (0..NODES).map(|offset| relays[(engine + offset) % NODES].address.to_string()).collect();
+        url_of(&hosts)
+    }
+}
+
+struct Scanner {
+    process: Child,
+    dir: Sandbox,
+}
+
+impl Scanner {
+    fn start(&mut self, name: &str, network: &Network) {
+        let joins =
+            network.to_engines.iter().flat_map(|relay| ["--join".to_owned(), format!("http://{}", relay.address)]);
+        let token = self.dir.path("token").display().to_string();
+        let own = ["--name", name, "--region", name, "--token-file", &token].map(str::to_owned);
+        let arguments = ["scan".to_owned()].into_iter().chain(joins).chain(own);
+        self.process = self.dir.command(arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("clqd");
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.process.id().cast_signed()), signal).expect("it runs");
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it has ended");
+    }
+}
+
+impl Drop for Scanner {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+    }
+}
+
+fn start_scanners(network: &Network, token: &str) -> Vec<Scanner> {
+    let start = |n: usize| {
+        let dir = Sandbox::new("");
+        std::fs::write(dir.path("token"), token).expect("written");
+        let idle = dir.command(["--version"]).stdout(Stdio::null()).spawn().expect("clqd");
+        let mut scanner = Scanner { process: idle, dir };
+        scanner.kill();
+        scanner.start(&format!("s{n}"), network);
+        scanner
+    };
+    (0..SCANNERS).map(start).collect()
+}
+
 #[test]
 #[ignore = "starts a cluster; tests/run --cluster"]
-fn engines_survive_failures_of_engines_and_nodes() {
+fn engines_survive_failures_of_engines_scanners_and_nodes() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut cluster = runtime.block_on(Cluster::start());
-    let mut engines = Engines::start(&cluster.url_from(0), "");
+    let network = runtime.block_on(Network::new(&cluster));
+    let made = Sandbox::new("").ok(["token", "new", "scanners", "--may", "scan"]);
+    let (token, section) = made.split_once("\n\n").expect("a token and a section");
+    let mut engines = Engines::start_with(|engine| {
+        let address = network.to_engines[engine].address;
+        let own = format!("address = \"http://{address}\"\n[web]\nlisten = \"{}\"\n{section}", network.engines[engine]);
+        (network.url_of(engine), own)
+    });
+    let mut scanners = start_scanners(&network, token);
     let fleet = fleet(number("CLQD_SERVERS", 30) as u32, 93, 60.0, FaultShares::NONE);
     engines.sandbox_of_leader().add_servers(&fleet);
     engines.wait_for_scans();
     let mut random = Random(seed());
+    let (mut healed, mut earlier) = (Vec::new(), 0);
     for n in 0..number("CLQD_FAULTS", 12) {
         let (event, leader) = (random.event(), engines.leader());
         // The leader most often.
         let engine = if random.below(3) > 0 { leader } else { random.below(ENGINES as u64) as usize };
-        let node = random.below(NODES as u64) as usize;
-        println!("{n}: {event:?}, engine {engine} of leader {leader}, node {node}");
+        let (node, one) = (random.below(NODES as u64) as usize, random.below(SCANNERS as u64) as usize);
+        println!("{n}: {event:?}, engine {engine} of leader {leader}, node {node}, scanner {one}");
         match event {
             Event::KillEngine => {
                 engines.kill(engine);
@@ -71,6 +181,24 @@ fn engines_survive_failures_of_engines_and_nodes() {
                 std::thread::sleep(Duration::from_millis(random.below(2_000)));
                 engines.start_again(engine);
             }
+            Event::CutEngine { from_all, time } => {
+                let relays = &network.to_nodes[engine];
+                match from_all {
+                    true => Relay::cut_for(&relays.iter().collect::<Vec<_>>(), time),
+                    false => Relay::cut_for(&[&relays[node]], time),
+                }
+            }
+            Event::CutFromScanners(time) => Relay::cut_for(&[&network.to_engines[engine]], time),
+            Event::KillScanner => {
+                scanners[one].kill();
+                std::thread::sleep(Duration::from_millis(random.below(5_000)));
+                scanners[one].start(&format!("s{one}"), &network);
+            }
+            Event::PauseScanner(time) => {
+                scanners[one].signal(Signal::SIGSTOP);
+                std::thread::sleep(time);
+                scanners[one].signal(Signal::SIGCONT);
+            }
             Event::Node(fault) => {
                 cluster.inflict(node, fault);
                 std::thread::sleep(Duration::from_millis(random.below(8_000)));
@@ -81,9 +209,28 @@ fn engines_survive_failures_of_engines_and_nodes() {
             }
             Event::KillAllNodes => runtime.block_on(cluster.kill_all_and_restart()),
         }
+        let began = Instant::now();
         engines.wait_for_scans();
+        healed.push((began.elapsed(), n));
+        let status = engines.sandbox_of_leader().status();
+        earlier += status["counters"]["scanners.earlier_answers"].as_u64().unwrap_or_default();
     }
+    healed.sort_unstable();
+    let slowest = healed.last().expect("failures");
+    println!(
+        "until every server was scanned again and all engines had it: median {:.1?}, longest {:.1?} (failure {})",
+        healed[healed.len() / 2].0,
+        slowest.0,
+        slowest.1
+    );
+    println!("the leaders after the failures took {earlier} answers to scans of earlier ones");
+    let answered: u64 = {
+        let rows = engines.sandbox_of_leader().json(["scanners"]);
+        rows.iter().map(|row| row["answered"].as_u64().expect("a number")).sum()
+    };
+    assert!(answered > 0, "the scanners scan");
     drop(fleet);
+    scanners.iter_mut().for_each(Scanner::kill);
     engines.wait_until_equal();
     let leader = engines.leader();
     // Everything is archived.

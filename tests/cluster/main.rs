@@ -15,6 +15,8 @@ mod large_week;
 mod database;
 #[path = "../support/engines.rs"]
 mod engines;
+#[path = "../support/relay.rs"]
+mod relay;
 #[path = "../support/sandbox.rs"]
 mod sandbox;
 #[path = "../support/scans.rs"]

@@ -20,7 +20,16 @@ pub struct Engines {
 impl Engines {
     /// Starts engines whose log is in the database of a URL. `extra`: more of their configuration.
     pub fn start(url: &str, extra: &str) -> Engines {
-        let sandboxes: Vec<Sandbox> = (0..ENGINES).map(|engine| sandbox(engine, url, extra)).collect();
+        Engines::start_with(|_| (url.to_owned(), extra.to_owned()))
+    }
+
+    /// As `start`, by the number of the engine.
+    pub fn start_with(config: impl Fn(usize) -> (String, String)) -> Engines {
+        let sandbox_of = |engine: usize| {
+            let (url, extra) = config(engine);
+            sandbox(engine, &url, &extra)
+        };
+        let sandboxes: Vec<Sandbox> = (0..ENGINES).map(sandbox_of).collect();
         sandboxes[0].ok(["migrate"]);
         let daemons = sandboxes.iter().map(|sandbox| Some(sandbox.start())).collect();
         let engines = Engines { sandboxes, daemons };

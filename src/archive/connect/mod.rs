@@ -304,14 +304,32 @@ impl Archive {
     {
         let Archive { conn, target, doing, waits, query_timeout, .. } = self;
         let report = |why| report_blocked(waits.as_ref(), target, doing, why);
-        let rows: Vec<Row> = with_timeout(conn.query(sql), *query_timeout, report).await?;
-        rows.into_iter()
-            .map(|row| {
-                T::from_row_opt(row)
-                    .map_err(|error| StatementError::Mysql(DriverError::FromRow { row: error.0 }.into()))
-            })
-            .collect()
+        typed(with_timeout(conn.query(sql), *query_timeout, report).await?)
     }
+
+    /// Sends several statements in one message. Returns the rows of the last one.
+    pub(super) async fn rows_of_last<T>(&mut self, sql: impl AsQuery) -> Result<Vec<T>, StatementError>
+    where
+        T: FromRow + Send + 'static,
+    {
+        let Archive { conn, target, doing, waits, query_timeout, .. } = self;
+        let report = |why| report_blocked(waits.as_ref(), target, doing, why);
+        let rows = async {
+            let mut result = conn.query_iter(sql).await?;
+            let mut rows: Vec<Row> = Vec::new();
+            while !result.is_empty() {
+                rows = result.collect().await?;
+            }
+            Ok(rows)
+        };
+        typed(with_timeout(rows, *query_timeout, report).await?)
+    }
+}
+
+fn typed<T: FromRow>(rows: Vec<Row>) -> Result<Vec<T>, StatementError> {
+    let typed =
+        |row| T::from_row_opt(row).map_err(|error| StatementError::Mysql(DriverError::FromRow { row: error.0 }.into()));
+    rows.into_iter().map(typed).collect()
 }
 
 /// Waits for a response up to a limit, and reports a long wait before that.

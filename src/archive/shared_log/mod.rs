@@ -1,9 +1,11 @@
 //! The log of a cluster: the batches of one leader in the table `clq_log`, which every engine reads.
 //!
 //! - **Order.** The writer numbers its batches, so of two inserts of one number the second fails.
-//! - **Fencing.** The row of `clq_leader` has the leader's epoch. Every transaction of a leader ends with an update
-//!   of this row that matches its epoch. If no row matches, another engine has taken over, and nothing is committed.
+//! - **Fencing.** The row of `clq_leader` has the leader's epoch. Every transaction of a leader updates this row, where
+//!   it matches its epoch. If it does not match, another engine has taken over, and nothing else is written.
 //!   Reading the row would not do on a cluster of databases: only rows that are *written* are compared there.
+//! - **A network that is cut.** A transaction is one message. So none stays open while its leader is cut off, whose lock
+//!   of the row would keep the other engines from taking over.
 //! - **Taking over** is one update that matches epoch and beat of the last leader as they were seen, so of two engines
 //!   one succeeds, and a leader that has written meanwhile stays.
 //! - **A lost answer.** A batch whose commit was not confirmed is inserted again: its number tells whether it is there.
@@ -12,7 +14,7 @@
 
 use std::io::Read;
 
-use mysql_async::prelude::{AsQuery, FromRow};
+use mysql_async::prelude::FromRow;
 
 use super::connect::{Archive, HostOrder};
 use super::error::{ArchiveError, StatementError};
@@ -37,7 +39,8 @@ const DELETED_PER_TRANSACTION: u64 = 200;
 /// A decompressed batch. A leader writes smaller ones.
 const BATCH_BYTES_MAX: u64 = 64 << 20;
 
-const DUPLICATE_KEY: u16 = 1062;
+/// Whether the writer of a transaction still leads.
+const LEADS: &str = "@clqd_leads = 1";
 
 /// An engine of a cluster, as it introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,28 +223,29 @@ impl SharedLog {
         // A log with a hole cannot be followed.
         let before = seq - 1;
         let condition = format!(
-            " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM clq_log) \
-             OR EXISTS (SELECT 1 FROM clq_log WHERE seq IN ({before}, {seq}))"
+            " FROM DUAL WHERE {LEADS} AND (NOT EXISTS (SELECT 1 FROM clq_log) \
+             OR EXISTS (SELECT 1 FROM clq_log WHERE seq IN ({before}, {seq}))) \
+             ON DUPLICATE KEY UPDATE seq = VALUES(seq)"
         );
         sql.extend_from_slice(condition.as_bytes());
-        let duplicate = match self.write_as(epoch, "clq_log", sql).await? {
-            Ok((Fenced::No, 0)) => {
-                let why = format!(
-                    "batch {before} of clq_log is missing: the database has lost it, as after a start of the wrong node; \
-                     nothing more is written"
-                );
-                return Err(ArchiveError::Rejected { target: self.target(), what: "clq_log", why });
-            }
-            Ok((fenced, _)) => return Ok(fenced),
-            Err(duplicate) => duplicate,
-        };
+        match self.write_as(epoch, "clq_log", &sql).await? {
+            None => return Ok(Fenced::Yes),
+            Some(0) => {}
+            Some(_) => return Ok(Fenced::No),
+        }
         let select = format!("SELECT epoch, segment_id FROM clq_log WHERE seq = {seq}");
         let found: Vec<(u64, u64)> = self.rows("clq_log", &select).await?;
         match found.first() {
             // The commit whose answer was lost.
             Some(found) if *found == (epoch, id) => Ok(Fenced::No),
             Some(_) => Ok(Fenced::Yes),
-            None => Err(self.failed(duplicate, "clq_log")),
+            None => {
+                let why = format!(
+                    "batch {before} of clq_log is missing: the database has lost it, as after a start of the wrong node; \
+                     nothing more is written"
+                );
+                Err(ArchiveError::Rejected { target: self.target(), what: "clq_log", why })
+            }
         }
     }
 
@@ -302,48 +306,29 @@ impl SharedLog {
         if began_ms >= keep.since_ms && !may_have_name {
             return Ok(Some(false));
         }
-        let delete = format!("DELETE FROM clq_log WHERE seq < {next} ORDER BY seq LIMIT {DELETED_PER_TRANSACTION}");
+        let delete =
+            format!("DELETE FROM clq_log WHERE {LEADS} AND seq < {next} ORDER BY seq LIMIT {DELETED_PER_TRANSACTION}");
         loop {
-            let deleted = self.write_as(epoch, "clq_log", &delete).await?;
-            let (fenced, deleted) = deleted.map_err(|fault| self.failed(fault, "clq_log"))?;
-            match fenced {
-                Fenced::Yes => return Ok(None),
-                Fenced::No if deleted < DELETED_PER_TRANSACTION => return Ok(Some(true)),
-                Fenced::No => {}
+            match self.write_as(epoch, "clq_log", delete.as_bytes()).await? {
+                None => return Ok(None),
+                Some(deleted) if deleted < DELETED_PER_TRANSACTION => return Ok(Some(true)),
+                Some(_) => {}
             }
         }
     }
 
-    /// Runs a statement as the leader of an epoch. Returns the rows that it changed, too.
-    async fn write_as(
-        &mut self,
-        epoch: u64,
-        doing: &'static str,
-        sql: impl AsQuery,
-    ) -> Result<Result<(Fenced, u64), StatementError>, ArchiveError> {
-        let connection = self.connect().await?;
-        let transaction = async {
-            connection.execute("START TRANSACTION").await?;
-            connection.execute(sql).await?;
-            let rows = connection.affected_rows();
-            // The last statement, so that the row is locked for the shortest time.
-            let beat = format!("UPDATE clq_leader SET beat = beat + 1 WHERE singleton = 1 AND epoch = {epoch}");
-            connection.execute(&beat).await?;
-            if connection.affected_rows() != 1 {
-                connection.execute("ROLLBACK").await?;
-                return Ok((Fenced::Yes, 0));
-            }
-            connection.execute("COMMIT").await?;
-            Ok::<_, StatementError>((Fenced::No, rows))
-        };
-        Ok(match transaction.await {
-            Err(fault) if fault.code() != DUPLICATE_KEY => return Err(self.failed(fault, doing)),
-            Err(duplicate) => {
-                self.run(doing, "ROLLBACK").await?;
-                Err(duplicate)
-            }
-            fenced => fenced,
-        })
+    /// Runs a statement with the condition [`LEADS`] as the leader of an epoch. Returns the number of rows that it
+    /// changed; `None`: another engine has taken over.
+    async fn write_as(&mut self, epoch: u64, doing: &'static str, sql: &[u8]) -> Result<Option<u64>, ArchiveError> {
+        let beat = format!(
+            "START TRANSACTION; UPDATE clq_leader SET beat = beat + 1 WHERE singleton = 1 AND epoch = {epoch}; \
+             SET @clqd_leads = ROW_COUNT(); "
+        );
+        let end = "; SET @clqd_rows = ROW_COUNT(); COMMIT; SELECT @clqd_leads = 1, @clqd_rows";
+        let message = [beat.as_bytes(), sql, end.as_bytes()].concat();
+        let written: Result<Vec<(bool, u64)>, _> = self.connect().await?.rows_of_last(message).await;
+        let written = written.map_err(|fault| self.failed(fault, doing))?;
+        Ok(written.first().filter(|(leads, _)| *leads).map(|(_, rows)| *rows))
     }
 
     /// Runs a statement that is a transaction of its own. Returns the number of rows that it changed.
