@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::admin::send;
 use super::backup::{print, row};
+use super::cluster_demo::{self, ClusterDemoArgs};
 use super::restore::without_trailing_slash;
 use crate::api::requests::ClusterEngines;
 use crate::cli::context::CliContext;
@@ -26,6 +27,11 @@ pub enum ClusterCommand {
     ///
     /// The daemon here must not run. A state that is there is kept beside the new one.
     Join(JoinArgs),
+    /// Run a cluster with simulated servers on this machine
+    ///
+    /// Three database nodes, engines and scanners. A key kills a part, and the screen shows how the others go on. It needs
+    /// MariaDB with Galera; all files are temporary.
+    Demo(ClusterDemoArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,6 +51,7 @@ pub fn run(command: ClusterCommand, app: &CliContext) -> anyhow::Result<ExitCode
     match command {
         ClusterCommand::Status => send(app, &ClusterEngines {}),
         ClusterCommand::Join(args) => join(args, app),
+        ClusterCommand::Demo(args) => cluster_demo::run(&args),
     }
 }
 

@@ -17,6 +17,7 @@ pub mod board;
 pub mod check_config;
 pub mod clock;
 mod cluster;
+mod cluster_demo;
 pub mod context;
 pub mod demo;
 mod detect;
@@ -218,6 +219,7 @@ impl Cli {
             Command::Scan(_) if app.json() => Err(no_json("scan")),
             Command::Scan(args) => scan::run(args, &app),
             Command::Scanners => scan::scanners(&app),
+            Command::Cluster(cluster::ClusterCommand::Demo(_)) if app.json() => Err(no_json("cluster demo")),
             Command::Cluster(command) => cluster::run(command, &app),
             Command::Backup(args) => backup::backup(&args, &app),
             Command::Restore(args) => restore::run(&args, &app),

@@ -6,6 +6,7 @@
 
 mod copies;
 mod daemon;
+mod demo;
 mod engine_faults;
 mod failover;
 mod fencing;
