@@ -633,7 +633,7 @@ impl Shared {
         let reloaded = current.plan_reload(&checked.config);
         let config = reloaded.config;
         if let Some(cluster) = self.cluster.as_ref().filter(|cluster| cluster.leads()) {
-            cluster.rules_refusal(config.rules.number).map_or(Ok(()), |error| Err(refused(error)))?;
+            cluster.reload_refusal(&config).map_or(Ok(()), |error| Err(refused(error)))?;
         }
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
         if let Some(log) = &self.log {

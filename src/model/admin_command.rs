@@ -87,10 +87,3 @@ pub enum AdminCommand {
     /// Sets recorded time back to the time of the command.
     Clock {},
 }
-
-impl AdminCommand {
-    /// Whether it changes which names are forgotten.
-    pub fn changes_forgotten(&self) -> bool {
-        matches!(self, AdminCommand::Forget { .. } | AdminCommand::Allow { .. })
-    }
-}

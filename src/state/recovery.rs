@@ -298,7 +298,7 @@ fn recover(
         },
     };
     let settings = match position.filter(|_| reader.is_some()) {
-        Some(position) => match first_settings(log, position) {
+        Some(position) => match first_settings(dir, position) {
             Err(RecoveryError::Log(error)) => {
                 on_damage(error)?;
                 None
@@ -346,8 +346,8 @@ fn copied_settings(dir: &Path) -> Result<Option<RecordedSettings>, RecoveryError
 }
 
 /// The settings that held for the first event after a position.
-fn first_settings(log: &Path, position: u64) -> Result<Option<RecordedSettings>, RecoveryError> {
-    let mut reader = LogReader::open_after(log, position)?;
+fn first_settings(dir: &Path, position: u64) -> Result<Option<RecordedSettings>, RecoveryError> {
+    let mut reader = LogReader::open_after(&log_dir(dir), position)?;
     let mut found: Option<RecordedSettings> = None;
     let note = |found: &mut Option<RecordedSettings>, event| {
         if let LogEvent::Settings { settings, .. } = event {
@@ -356,7 +356,8 @@ fn first_settings(log: &Path, position: u64) -> Result<Option<RecordedSettings>,
     };
     while reader.next_seq().is_none_or(|next| next <= position) {
         if reader.read_batch(|event| note(&mut found, event))?.is_none() {
-            return Ok(found);
+            // The files of a copied state may not have its last batches yet.
+            return Ok(copied_settings(dir)?.or(found));
         }
     }
     // A segment begins with its settings.

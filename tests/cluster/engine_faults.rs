@@ -212,7 +212,8 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
         let began = Instant::now();
         engines.wait_for_scans();
         healed.push((began.elapsed(), n));
-        let status = engines.sandbox_of_leader().status();
+        let status = engines.sandbox_of_leader().run(["--json", "status"]).out;
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
         earlier += status["counters"]["scanners.earlier_answers"].as_u64().unwrap_or_default();
     }
     healed.sort_unstable();

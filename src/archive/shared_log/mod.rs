@@ -93,6 +93,7 @@ pub struct SeenEngine {
 /// What is kept of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptLog {
+    pub now_ms: i64,
     /// Segments whose successor was begun since then, Unix ms.
     pub since_ms: i64,
     /// But none that ended until the last request to forget a player, Unix ms: they may contain the name. A state from
@@ -302,7 +303,9 @@ impl SharedLog {
         };
         let last = format!("SELECT last_ms FROM clq_log WHERE seq < {next} ORDER BY seq DESC LIMIT 1");
         let last_ms: Vec<i64> = self.rows("clq_log", &last).await?;
-        let may_have_name = last_ms.first().is_some_and(|last_ms| *last_ms <= keep.forgotten_ms);
+        // Times in the future are of a clock that was set back since.
+        let may_have_name =
+            last_ms.first().is_some_and(|last_ms| *last_ms <= keep.forgotten_ms || *last_ms > keep.now_ms);
         if began_ms >= keep.since_ms && !may_have_name {
             return Ok(Some(false));
         }

@@ -70,7 +70,7 @@ pub struct Follower {
     keep_log_days: u32,
     cluster: Arc<Cluster>,
     engine: EngineHandle,
-    /// The last batch that was applied, and is in the files.
+    /// The last batch that was applied. It may not be in the files yet.
     applied: u64,
     /// The files need a whole segment first, though the state has some of its batches.
     needs_segment: bool,
@@ -227,11 +227,11 @@ impl Follower {
         if self.noted.is_some_and(|noted| noted.elapsed() < NOTE_INTERVAL) {
             return Ok(());
         }
-        self.log.note_engine(self.cluster.member(), RULES_NUMBER as u16, self.applied).await?;
+        let (synced, settings) = self.engine.call(|thread| Ok((thread.synced(), thread.log_settings()))).await?;
+        self.cluster.note_log_settings(settings);
+        self.log.note_engine(self.cluster.member(), RULES_NUMBER as u16, self.applied.min(synced)).await?;
         let last = self.log.last_seq().await?;
         self.cluster.note_engines(self.log.engines().await?, last);
-        let settings = self.engine.call(|thread| Ok(thread.log_settings())).await?;
-        self.cluster.note_log_settings(settings);
         self.noted = Some(Instant::now());
         Ok(())
     }
@@ -282,8 +282,9 @@ impl Follower {
         let engines = self.log.engines().await?;
         let present = engines.iter().filter(|engine| engine.age_ms < AWAY_MS_MAX);
         let applied = present.map(|engine| engine.seq).min().unwrap_or_default();
-        let since_ms = (self.now_ms)() - i64::from(self.keep_log_days) * DAY_MS;
-        let keep = KeptLog { since_ms, forgotten_ms: forgotten_ms.last().copied().unwrap_or_default() };
+        let now_ms = (self.now_ms)();
+        let since_ms = now_ms - i64::from(self.keep_log_days) * DAY_MS;
+        let keep = KeptLog { now_ms, since_ms, forgotten_ms: forgotten_ms.last().copied().unwrap_or_default() };
         // If it is fenced, the thread that writes the log ends this engine.
         while self.log.remove_oldest(epoch, &keep, applied).await? == Some(true) {}
         let first_ms = self.log.first_ms().await?.unwrap_or(i64::MAX);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::api::{ApiError, ClusterStatus, EngineRole, EngineRow, ErrorCode, PublicClusterStatus};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
+use crate::config::Config;
 use crate::log::RecordedSettings;
 
 /// An engine that has not been seen for so long is gone, ms.
@@ -155,9 +156,17 @@ impl Cluster {
         self.seen().fault.clone()
     }
 
-    /// Why rules of a number must not apply yet: an engine that runs does not know them.
-    pub fn rules_refusal(&self, number: u32) -> Option<String> {
+    /// Why the leader must not put the settings of its file into the log.
+    pub fn reload_refusal(&self, config: &Config) -> Option<String> {
         let seen = self.seen();
+        if let Some(fault) = &seen.fault {
+            return Some(format!("the database of the log does not answer; reload again when it does: {fault}"));
+        }
+        let zone = seen.settings[0].0.get("time_zone").and_then(|zone| zone.as_str());
+        if let Some(zone) = zone.filter(|zone| *zone != config.time_zone) {
+            return Some(format!("time_zone: the log of the cluster has {zone:?}, which cannot be changed"));
+        }
+        let number = config.rules.number;
         let old = seen.engines.iter().find(|it| it.age_ms < GONE_AFTER_MS && u32::from(it.version) < number)?;
         let SeenEngine { member, version, .. } = old;
         Some(format!(

@@ -2,11 +2,14 @@
 
 use anyhow::Context;
 
+use super::corrections::delete_captures;
 use super::{EngineThread, first_outcome_ms};
 use crate::archive::SharedBatch;
 use crate::daemon::cluster::Leadership;
 use crate::log::LogEvent;
+use crate::model::AdminCommand;
 use crate::model::outbox::ArchiveStep;
+use crate::model::rebuild::RebuildStep;
 use crate::rank::RULES_NUMBER;
 
 impl EngineThread {
@@ -18,6 +21,11 @@ impl EngineThread {
     /// The last batch in the files of this engine, and whether they need a whole segment first.
     pub(in crate::daemon) fn copied(&self) -> (u64, bool) {
         self.log.copied()
+    }
+
+    /// The last batch in the files.
+    pub(in crate::daemon) fn synced(&self) -> u64 {
+        self.log.synced()
     }
 
     /// The last batch that the cluster has accepted, and the times of the requests to forget players, Unix ms, in order.
@@ -42,31 +50,51 @@ impl EngineThread {
             }
             let is_applied = batch.seq() <= self.log.last_seq();
             let begins_segment = batch.begins_segment();
-            let mut events = Vec::new();
+            if !is_applied && let Some(settings) = self.settings_of_applied.take() {
+                // A copied state had them.
+                let event = LogEvent::Settings { t_ms: now_ms, settings };
+                self.followed.apply(&mut self.state, event).context("cannot apply the log of the cluster")?;
+            }
+            let (mut events, mut changes_types) = (Vec::new(), false);
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
-                // A copied state has everything but the settings in effect.
-                if is_applied && !matches!(event, LogEvent::Settings { .. }) {
+                if is_applied {
+                    // A copied state has everything. Its settings may be newer than those at the start of the segment.
+                    if let LogEvent::Settings { settings, .. } = event {
+                        self.settings_of_applied.get_or_insert_default().update(settings);
+                    }
                     continue;
                 }
                 if let LogEvent::Archive { step: ArchiveStep::Archived { batch, .. }, .. } = event {
                     self.drop_archived(batch);
                 }
-                let forgets = matches!(&event, LogEvent::Command { command, .. } if command.changes_forgotten());
+                let forgets = matches!(&event, LogEvent::Command { command: AdminCommand::Forget { .. }, .. });
+                changes_types |= matches!(event, LogEvent::Rebuild { step: RebuildStep::Types { .. }, .. });
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
                 if forgets {
                     // The request ends the segment.
                     self.remove_names_from_log();
+                    delete_captures(self.captures.as_mut());
                 }
             }
             if begins_segment && self.removes_names_at_segment {
-                self.checkpoint()?;
-                self.remove_names_from_complete_segments();
+                self.remove_names_after_checkpoint();
+            }
+            if changes_types {
+                self.sweep_deleted_windows()?;
             }
         }
         self.changed_ms.get_or_insert(now_ms);
         Ok(self.log.copied().0)
+    }
+
+    /// Removes the records of windows that were deleted, because in a cluster all engines must credit the same scans to
+    /// the new windows of a type.
+    pub(super) fn sweep_deleted_windows(&mut self) -> anyhow::Result<()> {
+        self.checkpoint()?;
+        while !self.disk.is_paused() && self.state.sweep()? {}
+        Ok(())
     }
 
     /// This engine leads from now on. It has applied the whole log.
@@ -82,7 +110,8 @@ impl EngineThread {
         self.number_scans();
         self.remove_servers_known_twice(now_ms);
         self.tick(now_ms)?;
-        self.checkpoint()?;
+        self.commit()?;
+        // The leader before may not have ended the segment with the request; this one has begun another.
         self.remove_names_from_log();
         // What the leader before may not have begun, or completed.
         self.plan_window_types()?;

@@ -52,7 +52,15 @@ impl Change for PlayerForget {
 
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
         // The log still has the name, so it begins a new segment.
-        thread.checkpoint()?;
+        if thread.log.is_shared() {
+            // A follower finds the player by the name. Nothing waits for the database here.
+            thread.commit()?;
+            if !thread.disk.is_paused() {
+                thread.log.begin_write_and_end_segment(thread.clock.now_ms())?;
+            }
+        } else {
+            thread.checkpoint()?;
+        }
         thread.remove_names_from_log();
         Ok(())
     }
@@ -244,7 +252,7 @@ impl EngineThread {
 }
 
 /// Deletes all capture files, because a name may be in any of them. `None`: captures are off.
-fn delete_captures(captures: Option<&mut CaptureFiles>) -> Option<CaptureDeletion> {
+pub(super) fn delete_captures(captures: Option<&mut CaptureFiles>) -> Option<CaptureDeletion> {
     let deletion = match captures?.delete_all() {
         Ok(files) => {
             tracing::info!(files, "capture files deleted, because they may contain the name");

@@ -313,6 +313,9 @@ impl EngineThread {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
         self.uncertain.drain(..).for_each(|send| send());
+        if self.removes_names_after.take_if(|after| position >= *after).is_some() {
+            self.remove_names_from_complete_segments();
+        }
         self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
         // A wrong clock would remove what is not old.
         match self.clock.status().trust {

@@ -46,7 +46,7 @@ use crate::daemon::scanners::Scanners;
 use crate::daemon::views::{EngineThreadStatus, Publisher, Views};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
 use crate::engine::{Engine, Event};
-use crate::log::LogEvent;
+use crate::log::{LogEvent, RecordedSettings};
 use crate::model::calendar::week_label;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
@@ -95,6 +95,8 @@ pub struct EngineThread {
     state: State,
     /// Applies the log of a cluster, while another engine leads.
     followed: EventApplier,
+    /// Settings in batches that the state has, but its files do not have yet.
+    settings_of_applied: Option<RecordedSettings>,
     marks: Marks,
     log: LogThread,
     /// What waits until its events are on disk, in order.
@@ -104,8 +106,10 @@ pub struct EngineThread {
     checkpoints: Checkpoints,
     /// The next known server to be added to the log; `None`: all are there.
     next_known: Option<ServerKey>,
-    /// Forgotten names are removed from the log when it has a new segment, which another engine begins.
+    /// In a cluster: forgotten names are removed from the log when it has a new segment, which the leader begins, and
+    /// then when a checkpoint has everything until this batch.
     removes_names_at_segment: bool,
+    removes_names_after: Option<u64>,
     log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
@@ -196,10 +200,12 @@ impl EngineThread {
             outcomes_queued: 0,
             next_known: None,
             removes_names_at_segment: false,
+            removes_names_after: None,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             state,
             followed,
+            settings_of_applied: None,
             marks: Marks::default(),
             log_rewriter,
             captures,
@@ -455,15 +461,21 @@ impl EngineThread {
     /// Removes the forgotten names from the log, in the background, but for its newest segment. All recorded scans and
     /// the names must be on disk.
     fn remove_names_from_log(&mut self) {
-        if self.is_following() {
-            self.removes_names_at_segment = true;
-            return;
+        match () {
+            () if self.is_following() => self.removes_names_at_segment = true,
+            () if self.log.is_shared() => self.remove_names_after_checkpoint(),
+            () => self.remove_names_from_complete_segments(),
         }
-        self.remove_names_from_complete_segments();
     }
 
-    fn remove_names_from_complete_segments(&mut self) {
+    /// The newest segment has no forgotten name.
+    fn remove_names_after_checkpoint(&mut self) {
         self.removes_names_at_segment = false;
+        self.removes_names_after = Some(self.log.last_seq());
+        self.checkpoints.request();
+    }
+
+    fn remove_names_from_complete_segments(&self) {
         let engine = &self.state.engine;
         self.log_rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
     }

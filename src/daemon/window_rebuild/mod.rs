@@ -219,11 +219,12 @@ impl Rebuilder {
                     true => tracing::warn!("windows cannot be recomputed from the log: {error:#}"),
                     false => tracing::warn!("windows cannot be rebuilt from the log and begin empty now: {error:#}"),
                 }
-                state.engine.start_types_empty();
                 self.cleanup();
                 // Recomputed windows keep the rows that they have.
-                log(&RebuildStep::End {});
-                state.apply_rebuild(&RebuildStep::End {})?;
+                for step in [RebuildStep::Types { from_ms: None }, RebuildStep::End {}] {
+                    log(&step);
+                    state.apply_rebuild(&step)?;
+                }
                 return Ok(true);
             }
         };

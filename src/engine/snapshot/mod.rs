@@ -83,10 +83,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an outcome is that of a scan of an earlier process, and the server was scanned since.
+    /// Whether an outcome is that of a scan of an earlier process, and the server was scanned or added since: the other
+    /// process may have had another server under the key.
     pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64) -> bool {
-        let last_ms = self.server_state(server).and_then(|server_state| server_state.record.last_scan_ms);
-        self.schedule.is_earlier(id) && last_ms.is_some_and(|last_ms| t_ms <= last_ms)
+        let is_current = self.server_state(server).is_some_and(|server_state| {
+            let record = &server_state.record;
+            t_ms > record.last_scan_ms.unwrap_or(i64::MIN).max(record.added_ms)
+        });
+        self.schedule.is_earlier(id) && !is_current
     }
 
     /// An answer to a scan of an earlier process.
