@@ -24,6 +24,6 @@ pub use self::request::{LineOf, Read, Request, RequestInfo, RequestTypes, checke
 pub use self::requests::REQUESTS;
 pub use self::server_filter::ServerFilter;
 pub use self::status::{
-    ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicClusterStatus,
-    PublicDaemonStatus, PublicLogStatus, PublicStatus, PublicStoreStatus, Status, StoreStatus,
+    ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicDaemonStatus,
+    PublicLogStatus, PublicStatus, PublicStoreStatus, Status, StoreStatus,
 };

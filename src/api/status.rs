@@ -58,8 +58,6 @@ pub struct PublicStatus<'a> {
     store: Option<&'a PublicStoreStatus>,
     /// The log; `null` in a status without a daemon.
     log: Option<&'a PublicLogStatus>,
-    /// The engines that keep one state; `null` if this is the only one.
-    cluster: Option<&'a PublicClusterStatus>,
     /// Counters since the daemon started, by module and name: `scan.packets_sent`.
     counters: &'a BTreeMap<String, u64>,
 }
@@ -67,7 +65,7 @@ pub struct PublicStatus<'a> {
 impl Status {
     /// What everybody may see.
     pub fn public(&self) -> PublicStatus<'_> {
-        let Status { daemon, engine, clock, outbox_entries, archive, store, log, cluster, scanners: _, counters } =
+        let Status { daemon, engine, clock, outbox_entries, archive, store, log, cluster: _, scanners: _, counters } =
             self;
         PublicStatus {
             daemon: daemon.as_ref().map(|daemon| &daemon.public),
@@ -77,7 +75,6 @@ impl Status {
             archive: archive.as_ref().map(|archive| &archive.public),
             store: store.as_ref().map(|store| &store.public),
             log: log.as_ref().map(|log| &log.public),
-            cluster: cluster.as_ref().map(|cluster| &cluster.public),
             counters,
         }
     }
@@ -199,25 +196,16 @@ pub struct StoreStatus {
     pub disk_free_bytes_min: u64,
 }
 
-/// This engine among those that keep one state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ClusterStatus)]
-pub struct PublicClusterStatus {
+/// The engines that keep one state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClusterStatus {
+    /// The name of this engine.
+    pub engine: String,
     /// Whether it scans, takes changes, and writes the log and the archive.
     pub leads: bool,
     /// It shows everything until so long ago, ms, and of what came later perhaps a part; `null`: it leads, or has not
     /// reached the end of the log yet.
     pub behind_ms: Option<u64>,
-}
-
-/// The engines that keep one state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = AdminClusterStatus)]
-pub struct ClusterStatus {
-    #[serde(flatten)]
-    pub public: PublicClusterStatus,
-    /// The name of this engine.
-    pub engine: String,
     /// The name of the leader; `null`: nobody leads, or it is unknown.
     pub leader: Option<String>,
     /// How often an engine has begun to lead; 0: unknown.

@@ -81,7 +81,7 @@ fn warnings(status: &Status) -> Vec<Finding> {
     let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {since_ms} (Unix ms)") };
     let archive = archive.map(|fault| finding("archive_fault", &fault.kind, fault.since_ms));
     let log = log.map(|fault| finding("log_fault", &fault.kind, fault.since_ms));
-    let behind_ms = status.cluster.as_ref().and_then(|cluster| cluster.public.behind_ms);
+    let behind_ms = status.cluster.as_ref().and_then(|cluster| cluster.behind_ms);
     let behind = behind_ms.filter(|behind_ms| *behind_ms > BEHIND_MS_MAX).map(|behind_ms| Finding {
         code: "behind",
         detail: format!("the state is that of {} s ago: the log of the cluster cannot be read", behind_ms / 1_000),

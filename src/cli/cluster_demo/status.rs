@@ -60,7 +60,7 @@ impl Picture {
         }
         let leads = |engine: &usize| {
             let cluster = self.engines[*engine].as_ref().and_then(|status| status.cluster.as_ref());
-            cluster.is_some_and(|cluster| cluster.public.leads)
+            cluster.is_some_and(|cluster| cluster.leads)
         };
         // One that has just been fenced may say so for a moment.
         let epoch =
@@ -158,7 +158,7 @@ impl Picture {
         let Some(cluster) = self.engines[engine].as_ref().and_then(|status| status.cluster.as_ref()) else {
             return "starts, or does not answer".to_owned();
         };
-        match (cluster.public.leads, cluster.public.behind_ms, &cluster.fault_message) {
+        match (cluster.leads, cluster.behind_ms, &cluster.fault_message) {
             (true, _, None) => format!("LEADS, epoch {}, {:.0} scans/s", cluster.epoch, self.scans_per_s),
             (true, _, Some(_)) => "LEADS; the database does not answer".to_owned(),
             (false, Some(behind_ms), None) => format!("follows, {:.1} s behind", behind_ms as f64 / 1_000.0),

@@ -167,8 +167,8 @@ fn print_log(lines: &mut Lines<'_, impl Write>, log: &LogStatus) -> io::Result<(
 fn print_cluster(lines: &mut Lines<'_, impl Write>, cluster: &ClusterStatus) -> io::Result<()> {
     let engine = sanitize(&cluster.engine);
     let others = format!("{} engines: clqd cluster status", cluster.engines.len());
-    match (&cluster.leader, cluster.public.behind_ms) {
-        _ if cluster.public.leads => lines.line("cluster", format_args!("engine {engine} leads; {others}"))?,
+    match (&cluster.leader, cluster.behind_ms) {
+        _ if cluster.leads => lines.line("cluster", format_args!("engine {engine} leads; {others}"))?,
         (Some(leader), Some(behind_ms)) => {
             let (leader, behind) = (sanitize(leader), duration(behind_ms));
             lines.line("cluster", format_args!("engine {engine} follows {leader}, {behind} behind; {others}"))?;

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use super::*;
 use crate::api::requests::{ArchiveDifference, BoardLine, DifferenceKind, FusedLine, VerifyRow, WeekRange};
 use crate::api::{
-    ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicClusterStatus,
-    PublicDaemonStatus, PublicLogStatus, PublicStoreStatus, ScannerRow, StoreStatus,
+    ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, PublicArchiveStatus, PublicDaemonStatus,
+    PublicLogStatus, PublicStoreStatus, ScannerRow, StoreStatus,
 };
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
@@ -555,8 +555,9 @@ fn status_prints_every_line() {
             files_pending: 1_200,
         }),
         cluster: Some(ClusterStatus {
-            public: PublicClusterStatus { leads: false, behind_ms: Some(12_345) },
             engine: "b".into(),
+            leads: false,
+            behind_ms: Some(12_345),
             leader: Some("a".into()),
             epoch: 7,
             engines: Vec::new(),

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::api::{ApiError, ClusterStatus, EngineRole, EngineRow, ErrorCode, PublicClusterStatus};
+use crate::api::{ApiError, ClusterStatus, EngineRole, EngineRow, ErrorCode};
 use crate::archive::{ArchiveError, Leader, Member, SeenEngine};
 use crate::config::Config;
 use crate::log::RecordedSettings;
@@ -74,8 +74,9 @@ impl Cluster {
         let seen = self.seen();
         let leader = seen.leader.as_ref();
         ClusterStatus {
-            public: PublicClusterStatus { leads: seen.leads, behind_ms },
             engine: self.member.engine.clone(),
+            leads: seen.leads,
+            behind_ms,
             leader: leader.filter(|leader| !leader.is_released()).map(|leader| leader.member.engine.clone()),
             epoch: leader.map_or(0, |leader| leader.epoch),
             engines,

@@ -143,12 +143,12 @@ fn register_cluster(registry: &mut Registry, cluster: &ClusterStatus) {
     let engines = [("heard", cluster.engines.len() - gone), ("gone", gone)];
     let engines = engines.map(|(state, count)| (vec![("state", state.to_owned())], count as f64));
     gauges(registry, "cluster_engines", help, engines);
-    if let Some(behind_ms) = cluster.public.behind_ms {
+    if let Some(behind_ms) = cluster.behind_ms {
         let help = "The state of this engine is that of so long ago, s; absent: it leads";
         gauge(registry, "cluster_behind_seconds", help, behind_ms as f64 / 1_000.0);
     }
     for (name, help, value) in [
-        ("cluster_leads", "1 if this engine leads the cluster", f64::from(cluster.public.leads)),
+        ("cluster_leads", "1 if this engine leads the cluster", f64::from(cluster.leads)),
         ("cluster_epoch", "How often an engine of the cluster has begun to lead", cluster.epoch as f64),
         ("cluster_fault", "1 while the database of the log does not answer", {
             f64::from(cluster.fault_message.is_some())
