@@ -1,6 +1,7 @@
 //! Three engines on a cluster of three database nodes, and three scanners: each of them is killed, paused, stopped and cut
 //! off at random. In the end all engines, a replay of the log, and the archive have the same rows.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -162,7 +163,7 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
     engines.sandbox_of_leader().add_servers(&fleet);
     engines.wait_for_scans();
     let mut random = Random(seed());
-    let (mut healed, mut earlier) = (Vec::new(), 0);
+    let (mut healed, mut earlier) = (Vec::new(), BTreeMap::new());
     for n in 0..number("CLQD_FAULTS", 12) {
         let (event, leader) = (random.event(), engines.leader());
         // The leader most often.
@@ -214,7 +215,9 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
         healed.push((began.elapsed(), n));
         let status = engines.sandbox_of_leader().run(["--json", "status"]).out;
         let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
-        earlier += status["counters"]["scanners.earlier_answers"].as_u64().unwrap_or_default();
+        // A counter of the process.
+        let pid = status["daemon"]["pid"].as_u64().unwrap_or_default();
+        earlier.insert(pid, status["counters"]["scanners.earlier_answers"].as_u64().unwrap_or_default());
     }
     healed.sort_unstable();
     let slowest = healed.last().expect("failures");
@@ -224,6 +227,7 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
         slowest.0,
         slowest.1
     );
+    let earlier: u64 = earlier.values().sum();
     println!("the leaders after the failures took {earlier} answers to scans of earlier ones");
     let answered: u64 = {
         let rows = engines.sandbox_of_leader().json(["scanners"]);
