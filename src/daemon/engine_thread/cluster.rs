@@ -49,13 +49,14 @@ impl EngineThread {
                 );
             }
             let is_applied = batch.seq() <= self.log.last_seq();
-            let begins_segment = batch.begins_segment();
+            // One with requests that come in this very batch may have their names, too.
+            let completes_segment = batch.begins_segment() && self.removes_names_at_segment;
             if !is_applied && let Some(settings) = self.settings_of_applied.take() {
                 // A copied state had them.
                 let event = LogEvent::Settings { t_ms: now_ms, settings };
                 self.followed.apply(&mut self.state, event).context("cannot apply the log of the cluster")?;
             }
-            let (mut events, mut changes_types) = (Vec::new(), false);
+            let (mut events, mut changes_types, mut has_forgotten) = (Vec::new(), false, false);
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
                 if is_applied {
@@ -73,13 +74,15 @@ impl EngineThread {
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
                 if forgets {
+                    has_forgotten = true;
                     // The request ends the segment.
                     self.remove_names_from_log();
                     delete_captures(self.captures.as_mut());
                 }
             }
-            if begins_segment && self.removes_names_at_segment {
+            if completes_segment {
                 self.remove_names_after_checkpoint();
+                self.removes_names_at_segment = has_forgotten;
             }
             if changes_types {
                 self.sweep_deleted_windows()?;
