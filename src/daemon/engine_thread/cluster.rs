@@ -49,8 +49,7 @@ impl EngineThread {
                 );
             }
             let is_applied = batch.seq() <= self.log.last_seq();
-            // One with requests that come in this very batch may have their names, too.
-            let completes_segment = batch.begins_segment() && self.removes_names_at_segment;
+            let begins_segment = batch.begins_segment();
             if !is_applied && let Some(settings) = self.settings_of_applied.take() {
                 // A copied state had them.
                 let event = LogEvent::Settings { t_ms: now_ms, settings };
@@ -80,9 +79,9 @@ impl EngineThread {
                     delete_captures(self.captures.as_mut());
                 }
             }
-            if completes_segment {
+            // A segment that begins with a request may have the name, too.
+            if begins_segment && self.removes_names_at_segment && !has_forgotten {
                 self.remove_names_after_checkpoint();
-                self.removes_names_at_segment = has_forgotten;
             }
             if changes_types {
                 self.sweep_deleted_windows()?;

@@ -462,7 +462,8 @@ impl EngineThread {
     /// the names must be on disk.
     fn remove_names_from_log(&mut self) {
         match () {
-            () if self.is_following() => self.removes_names_at_segment = true,
+            // The newest segment may have one of the names: all wait for its end.
+            () if self.is_following() => (self.removes_names_at_segment, self.removes_names_after) = (true, None),
             () if self.log.is_shared() => self.remove_names_after_checkpoint(),
             () => self.remove_names_from_complete_segments(),
         }
