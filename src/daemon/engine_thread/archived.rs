@@ -9,7 +9,7 @@ use crate::model::outbox::{ArchiveStep, OutboxEntry};
 
 /// Interval of marks, and of events of the leader.
 const MARK_MS: i64 = 1_000;
-pub(super) const STEP_MS: i64 = 5_000;
+const STEP_MS: i64 = 5_000;
 
 /// Marks that are kept: more than a day. An outage of the archive that is longer costs entries that are written again.
 const MARKS_MAX: usize = 100_000;
@@ -60,11 +60,17 @@ impl EngineThread {
         }
     }
 
-    /// Says until where the archive has everything, at this interval.
-    pub(super) fn log_archived(&mut self, now_ms: i64, interval_ms: i64) {
-        let is_due = !(0..interval_ms).contains(&(now_ms - self.marks.stepped_ms));
+    /// As `log_archived`, at an interval.
+    pub(super) fn log_archived_if_due(&mut self, now_ms: i64) {
+        if !(0..STEP_MS).contains(&(now_ms - self.marks.stepped_ms)) {
+            self.log_archived(now_ms);
+        }
+    }
+
+    /// Says until where the archive has everything.
+    pub(super) fn log_archived(&mut self, now_ms: i64) {
         // During a resync, the outbox does not have everything that is missing.
-        if !self.log.is_shared() || !is_due || self.state.engine.resync_position().is_some() {
+        if !self.log.is_shared() || self.state.engine.resync_position().is_some() {
             return;
         }
         self.marks.stepped_ms = now_ms;

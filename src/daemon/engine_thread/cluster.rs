@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use super::corrections::delete_captures;
-use super::{EngineThread, first_outcome_ms};
+use super::{EngineThread, NameRemoval, first_outcome_ms};
 use crate::archive::SharedBatch;
 use crate::daemon::cluster::Leadership;
 use crate::log::LogEvent;
@@ -80,7 +80,7 @@ impl EngineThread {
                 }
             }
             // A segment that begins with a request may have the name, too.
-            if begins_segment && self.removes_names_at_segment && !has_forgotten {
+            if begins_segment && self.name_removal == NameRemoval::AtNextSegment && !has_forgotten {
                 self.remove_names_after_checkpoint();
             }
             if changes_types {

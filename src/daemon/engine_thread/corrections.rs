@@ -220,7 +220,7 @@ impl Change for WindowsDelete {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Vec<WindowView>, ChangeError> {
         let t_ms = thread.begin_command(now_ms);
         // Followers delete what they know to be archived.
-        thread.log_archived(now_ms, 0);
+        thread.log_archived(now_ms);
         // Deleted windows cannot be listed afterwards.
         let mut windows = thread.state.engine.windows();
         let deleted = thread.state.engine.delete_windows_before(&thread.state.store, self.before_ms);

@@ -14,7 +14,7 @@
 use anyhow::Context;
 use tokio::sync::oneshot;
 
-use super::{BOARD_UPDATES_PER_COMMIT, EngineThread};
+use super::{BOARD_UPDATES_PER_COMMIT, EngineThread, NameRemoval};
 use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
 use crate::daemon::views::EngineThreadStatus;
@@ -313,7 +313,8 @@ impl EngineThread {
         self.checkpoints.in_progress = None;
         self.checkpoints.last_ms = Some(self.clock.now_ms());
         self.uncertain.drain(..).for_each(|send| send());
-        if self.removes_names_after.take_if(|after| position >= *after).is_some() {
+        if matches!(self.name_removal, NameRemoval::AfterCheckpoint { position: needed } if position >= needed) {
+            self.name_removal = NameRemoval::Idle;
             self.remove_names_from_complete_segments();
         }
         self.send_backup_sources(|backup| backup.is_in_checkpoint)?;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
 
-use self::archived::{Marks, STEP_MS};
+use self::archived::Marks;
 use self::board_reads::WaitingRead;
 pub(super) use self::change::Change;
 pub(super) use self::durability::StartTimeWrong;
@@ -91,6 +91,17 @@ pub(super) struct Scanning {
     pub(super) scanners: Arc<Scanners>,
 }
 
+/// What the removal of forgotten names from the log waits for, in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameRemoval {
+    /// Nothing is to be removed, or the removal has begun.
+    Idle,
+    /// The leader begins a new segment.
+    AtNextSegment,
+    /// A checkpoint has the log until this batch.
+    AfterCheckpoint { position: u64 },
+}
+
 pub struct EngineThread {
     state: State,
     /// Applies the log of a cluster, while another engine leads.
@@ -106,10 +117,7 @@ pub struct EngineThread {
     checkpoints: Checkpoints,
     /// The next known server to be added to the log; `None`: all are there.
     next_known: Option<ServerKey>,
-    /// In a cluster: forgotten names are removed from the log when it has a new segment, which the leader begins, and
-    /// then when a checkpoint has everything until this batch.
-    removes_names_at_segment: bool,
-    removes_names_after: Option<u64>,
+    name_removal: NameRemoval,
     log_rewriter: LogRewriter,
     /// `None`: off.
     captures: Option<CaptureFiles>,
@@ -199,8 +207,7 @@ impl EngineThread {
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
             next_known: None,
-            removes_names_at_segment: false,
-            removes_names_after: None,
+            name_removal: NameRemoval::Idle,
             logged_weeks: state.engine.weeks().to_vec(),
             blocked_week: None,
             state,
@@ -376,7 +383,7 @@ impl EngineThread {
         }
         self.log_weeks();
         self.log_known_servers();
-        self.log_archived(now_ms, STEP_MS);
+        self.log_archived_if_due(now_ms);
         // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
         // their rows and boards.
         if !self.state.engine.has_changes() {
@@ -463,7 +470,7 @@ impl EngineThread {
     fn remove_names_from_log(&mut self) {
         match () {
             // The newest segment may have one of the names: all wait for its end.
-            () if self.is_following() => (self.removes_names_at_segment, self.removes_names_after) = (true, None),
+            () if self.is_following() => self.name_removal = NameRemoval::AtNextSegment,
             () if self.log.is_shared() => self.remove_names_after_checkpoint(),
             () => self.remove_names_from_complete_segments(),
         }
@@ -471,8 +478,7 @@ impl EngineThread {
 
     /// The newest segment has no forgotten name.
     fn remove_names_after_checkpoint(&mut self) {
-        self.removes_names_at_segment = false;
-        self.removes_names_after = Some(self.log.last_seq());
+        self.name_removal = NameRemoval::AfterCheckpoint { position: self.log.last_seq() };
         self.checkpoints.request();
     }
 
