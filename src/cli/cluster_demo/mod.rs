@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use self::nodes::Nodes;
@@ -72,6 +73,8 @@ struct Demo {
     engines: Vec<Part>,
     scanners: Vec<Part>,
     sockets: Vec<PathBuf>,
+    runtime: Runtime,
+    stop: CancellationToken,
 }
 
 pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
@@ -80,19 +83,28 @@ pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stop = runtime.block_on(async { shutdown::on_signal() })?;
     say("clqd cluster demo: three database nodes, three engines, three scanners, and simulated game servers");
-    let mut demo = Demo::create(dir.path())?;
-    demo.start(&runtime, &stop)?;
+    let mut demo = Demo::create(dir.path(), runtime, stop)?;
+    demo.start()?;
     let (fleet, urls) = start_fleet(args.servers)?;
     let add = crate::api::requests::ServersAdd { urls, tags: Vec::new(), import: false };
     let mut picture = Picture::new(args.servers);
-    picture.look(&demo, &runtime);
+    picture.look(&demo);
     let leader = picture.leader().context("no engine leads; see the logs of the engines")?;
     Client::connect(&demo.sockets[leader])?.lines(&add)?;
     let end = Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
     let shown = if std::io::stdout().is_terminal() && !args.plain {
-        screen::show(&mut demo, &mut picture, &runtime, args, end, &stop)
+        screen::show(|draw| demo.run(&mut picture, args, end, draw))
     } else {
-        run_lines(&mut demo, &mut picture, &runtime, args, end, &stop)
+        let mut printed = Instant::now();
+        demo.run(&mut picture, args, end, &mut |_, picture| {
+            std::thread::sleep(SCREEN_INTERVAL);
+            picture.new_events().iter().for_each(say);
+            if printed.elapsed() >= LINE_EVERY {
+                printed = Instant::now();
+                say(picture.line());
+            }
+            Ok(None)
+        })
     };
     drop(demo);
     fleet.stop();
@@ -103,31 +115,34 @@ pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_lines(
-    demo: &mut Demo,
-    picture: &mut Picture,
-    runtime: &tokio::runtime::Runtime,
-    args: &ClusterDemoArgs,
-    end: Instant,
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
-    let (mut printed, mut killed) = (Instant::now(), Instant::now());
-    while !stop.is_cancelled() && Instant::now() < end {
-        std::thread::sleep(SCREEN_INTERVAL);
-        demo.kill_by_itself(args.kill_every, &mut killed, picture);
-        demo.heal(picture)?;
-        picture.look(demo, runtime);
-        picture.new_events().iter().for_each(say);
-        if printed.elapsed() >= LINE_EVERY {
-            printed = Instant::now();
-            say(picture.line());
-        }
-    }
-    Ok(())
+/// What the user wants.
+enum Key {
+    Quit,
+    /// A part by its number.
+    Kill(usize),
 }
 
+/// Shows a picture, and waits for a key for [`SCREEN_INTERVAL`].
+type Show<'s> = &'s mut dyn FnMut(&Demo, &mut Picture) -> anyhow::Result<Option<Key>>;
+
 impl Demo {
-    fn create(dir: &Path) -> anyhow::Result<Demo> {
+    /// Kills parts and starts them again, until the user quits, a stop signal is received, or the time has passed.
+    fn run(&mut self, picture: &mut Picture, args: &ClusterDemoArgs, end: Instant, show: Show) -> anyhow::Result<()> {
+        let mut killed = Instant::now();
+        while !self.stop.is_cancelled() && Instant::now() < end {
+            match show(self, picture)? {
+                Some(Key::Quit) => break,
+                Some(Key::Kill(number)) => picture.killed(self.kill(number)),
+                None => {}
+            }
+            self.kill_by_itself(args.kill_every, &mut killed, picture);
+            self.start_due(picture)?;
+            picture.look(self);
+        }
+        Ok(())
+    }
+
+    fn create(dir: &Path, runtime: Runtime, stop: CancellationToken) -> anyhow::Result<Demo> {
         let nodes = Nodes::create()?;
         let program = std::env::current_exe().context("cannot find the program")?;
         let token = new_token()?;
@@ -154,21 +169,21 @@ impl Demo {
             let log = dir.join(format!("{name}.log"));
             scanners.push(Part::new(format!("scanner {name}"), &program, arguments.collect(), log));
         }
-        Ok(Demo { nodes, engines, scanners, sockets })
+        Ok(Demo { nodes, engines, scanners, sockets, runtime, stop })
     }
 
     /// Starts all parts, in order.
-    fn start(&mut self, runtime: &tokio::runtime::Runtime, stop: &CancellationToken) -> anyhow::Result<()> {
+    fn start(&mut self) -> anyhow::Result<()> {
         for node in 0..COUNT {
             say(format_args!("starting {} of the database", self.nodes.parts[node].name));
             self.nodes.start(node)?;
             let part = &self.nodes.parts[node];
-            wait(stop, || runtime.block_on(self.nodes.is_ready(node)))
-                .with_context(|| format!("{} of the database does not begin: {}", part.name, part.last_words()))?;
+            self.wait(|| self.runtime.block_on(self.nodes.is_ready(node)))
+                .with_context(|| format!("{} of the database does not begin: {}", part.name, part.last_log_line()))?;
         }
         say("creating the tables, and starting engines and scanners");
         let settings = ArchiveSettings { url: self.nodes.url_from(0), ..ArchiveSettings::default() };
-        runtime.block_on(async {
+        self.runtime.block_on(async {
             let mut archive = Archive::connect(&settings).await.context("cannot use the database")?;
             archive.migrate().await.context("cannot create the tables")?;
             archive.close().await;
@@ -178,11 +193,21 @@ impl Demo {
             part.start(&[])?;
         }
         let mut picture = Picture::new(0);
-        let has_begun = wait(stop, || {
-            picture.look(self, runtime);
+        let has_begun = self.wait(|| {
+            picture.look(self);
             picture.leader().is_some()
         });
-        has_begun.with_context(|| format!("no engine leads: {}", self.engines[0].last_words()))
+        has_begun.with_context(|| format!("no engine leads: {}", self.engines[0].last_log_line()))
+    }
+
+    fn wait(&self, mut is_reached: impl FnMut() -> bool) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !is_reached() {
+            ensure!(!self.stop.is_cancelled(), "stopped");
+            ensure!(began.elapsed() < START_MAX, "not within {} s", START_MAX.as_secs());
+            std::thread::sleep(SCREEN_INTERVAL);
+        }
+        Ok(())
     }
 
     /// The parts in the order of their keys.
@@ -211,7 +236,7 @@ impl Demo {
     }
 
     /// Starts the parts again that were away long enough.
-    fn heal(&mut self, picture: &mut Picture) -> anyhow::Result<()> {
+    fn start_due(&mut self, picture: &mut Picture) -> anyhow::Result<()> {
         let is_due = |part: &Part| part.starts_in().is_some_and(|left| left.is_zero());
         for node in 0..COUNT {
             if is_due(&self.nodes.parts[node]) && self.nodes.start(node)? {
@@ -224,16 +249,6 @@ impl Demo {
         }
         Ok(())
     }
-}
-
-fn wait(stop: &CancellationToken, mut is_reached: impl FnMut() -> bool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !is_reached() {
-        ensure!(!stop.is_cancelled(), "stopped");
-        ensure!(began.elapsed() < START_MAX, "not within {} s", START_MAX.as_secs());
-        std::thread::sleep(SCREEN_INTERVAL);
-    }
-    Ok(())
 }
 
 fn engine_config(dir: &Path, url: &str, name: &str, address: SocketAddr, token: &str) -> String {

@@ -43,7 +43,7 @@ impl Part {
     }
 
     /// The last line that it has logged.
-    pub fn last_words(&self) -> String {
+    pub fn last_log_line(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).lines().next_back().unwrap_or("nothing").trim().to_owned()
     }

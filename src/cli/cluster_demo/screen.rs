@@ -1,6 +1,6 @@
 //! The screen of the demonstration.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
@@ -8,48 +8,24 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
-use tokio_util::sync::CancellationToken;
 
 use super::status::Picture;
-use super::{COUNT, ClusterDemoArgs, Demo, SCREEN_INTERVAL};
+use super::{COUNT, Demo, Key, SCREEN_INTERVAL, Show};
 
 const KINDS: [&str; 3] = [" database ", " engines ", " scanners "];
 
-/// Shows the screen until the user quits, a stop signal is received, or the time has passed.
-pub fn show(
-    demo: &mut Demo,
-    picture: &mut Picture,
-    runtime: &tokio::runtime::Runtime,
-    args: &ClusterDemoArgs,
-    end: Instant,
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
+/// Shows the screen while `run` runs.
+pub fn show(run: impl FnOnce(Show) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    terminal.clear()?;
-    let mut killed = Instant::now();
-    let mut run = || {
-        while !stop.is_cancelled() && Instant::now() < end {
-            match pressed(SCREEN_INTERVAL)? {
-                Some(Key::Quit) => break,
-                Some(Key::Kill(number)) => picture.killed(demo.kill(number)),
-                None => {}
-            }
-            demo.kill_by_itself(args.kill_every, &mut killed, picture);
-            demo.heal(picture)?;
-            picture.look(demo, runtime);
+    let cleared = terminal.clear();
+    let result = cleared.map_err(anyhow::Error::new).and_then(|()| {
+        run(&mut |demo, picture| {
             terminal.draw(|frame| draw(frame, demo, picture))?;
-        }
-        Ok(())
-    };
-    let result = run();
+            Ok(pressed(SCREEN_INTERVAL)?)
+        })
+    });
     ratatui::restore();
     result
-}
-
-enum Key {
-    Quit,
-    /// A part by its number.
-    Kill(usize),
 }
 
 /// Waits for a key for a moment. In raw mode the terminal reports Ctrl-C as a key, not as a signal.

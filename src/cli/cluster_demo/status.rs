@@ -7,7 +7,7 @@ use crate::api::{Status, requests};
 use crate::client::Client;
 use crate::model::view::ServerSummary;
 
-/// An engine that does not answer for so long is not asked again for a moment.
+/// How long an engine may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Messages that the screen has space for.
@@ -28,7 +28,7 @@ pub struct Picture {
     events: Vec<String>,
     printed: usize,
     kills: usize,
-    /// Not healed yet: when, and what.
+    /// The last part that was killed, and when, until all servers are scanned again.
     killed: Option<(Instant, String)>,
 }
 
@@ -51,9 +51,9 @@ impl Picture {
     }
 
     /// Asks all parts.
-    pub fn look(&mut self, demo: &Demo, runtime: &tokio::runtime::Runtime) {
+    pub fn look(&mut self, demo: &Demo) {
         for node in 0..COUNT {
-            self.nodes[node] = runtime.block_on(demo.nodes.is_ready(node));
+            self.nodes[node] = demo.runtime.block_on(demo.nodes.is_ready(node));
         }
         for engine in 0..COUNT {
             self.engines[engine] = if demo.engines[engine].is_away() { None } else { status_of(demo, engine) };
