@@ -25,7 +25,7 @@ pub struct EngineRow {
     pub role: EngineRole,
     /// The URL of its HTTP server; empty: unknown.
     pub address: String,
-    /// The latest version of the rules that it knows.
+    /// The latest `rules.number` that it knows.
     pub version: u16,
     /// The last batch of the log that it has applied.
     pub seq: u64,

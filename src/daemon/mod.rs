@@ -231,7 +231,7 @@ impl Daemon {
             let instance = RandomState::new().build_hasher().finish().max(1);
             let (engine, address) = (config.cluster.engine.clone(), config.cluster.address.clone());
             let cluster = Cluster::new(Member { engine, address, instance });
-            cluster.note_file(config.log_settings());
+            cluster.note_file_settings(config.log_settings());
             Arc::new(cluster)
         });
         let now = {
@@ -646,7 +646,7 @@ impl Shared {
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
         self.apply_lists(&config);
-        self.cluster.iter().for_each(|cluster| cluster.note_file(config.log_settings()));
+        self.cluster.iter().for_each(|cluster| cluster.note_file_settings(config.log_settings()));
         *self.config.lock().expect("config lock poisoned") = config;
         let mut notes = checked.notes;
         if !reloaded.changed.is_empty() {

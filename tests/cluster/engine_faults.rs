@@ -65,7 +65,7 @@ impl Random {
     }
 }
 
-/// Who is connected to whom through relays.
+/// The relays between the programs, whose connections are cut.
 struct Network {
     /// By engine and node.
     to_nodes: Vec<Vec<Relay>>,

@@ -1,4 +1,4 @@
-//! A relay of TCP connections that can be cut, as a network is cut: bytes wait, and nobody is told.
+//! A TCP relay that can be cut, like a network: bytes wait, and neither side gets an error.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -110,7 +110,8 @@ impl Archive {
         Archive::connect_without_lock(settings, &mut HostOrder::default()).await
     }
 
-    /// As `connect_to_read`, but begins with the host that is first in `order`. A caller that writes must exclude other writers itself.
+    /// As `connect_to_read`, but begins with the host that is first in `order`. A caller that writes must exclude other
+    /// writers itself.
     pub(super) async fn connect_without_lock(
         settings: &ArchiveSettings,
         order: &mut HostOrder,

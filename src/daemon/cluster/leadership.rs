@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use crate::archive::{ArchiveError, Fenced, SharedLog};
 use crate::log::SealedBatch;
 
-/// Pause between two attempts, and the number of attempts after the engine was told to stop.
+/// Pause between two attempts, and how many more there are after the engine was told to stop.
 const RETRY: Duration = Duration::from_millis(200);
 const RETRIES_AT_STOP: u32 = 10;
 

@@ -26,8 +26,10 @@ struct Seen {
     last_seq: u64,
     /// When everything in the log was applied.
     applied: Option<Instant>,
-    /// The settings of the log, and those of this engine's file.
-    settings: [RecordedSettings; 2],
+    /// The settings that apply.
+    log_settings: RecordedSettings,
+    /// Those of this engine's configuration file.
+    file_settings: RecordedSettings,
     /// Forgotten names that the log in the database may still contain.
     names_pending: u64,
     /// Why the database cannot be reached.
@@ -90,14 +92,14 @@ impl Cluster {
         (seen.engines, seen.last_seq) = (engines, last_seq);
     }
 
-    pub fn note_file(&self, settings: RecordedSettings) {
-        self.seen().settings[1] = settings;
+    pub fn note_file_settings(&self, settings: RecordedSettings) {
+        self.seen().file_settings = settings;
     }
 
     /// Logs which settings of the file the log does not have, when these have changed.
     pub fn note_log_settings(&self, settings: RecordedSettings) {
         let before = self.other_settings();
-        self.seen().settings[0] = settings;
+        self.seen().log_settings = settings;
         if let Some(other) = self.other_settings().filter(|other| Some(other) != before.as_ref()) {
             tracing::warn!("{other}");
         }
@@ -106,10 +108,9 @@ impl Cluster {
     /// That this engine's file has other settings than the log.
     pub fn other_settings(&self) -> Option<String> {
         let seen = self.seen();
-        let [of_log, of_file] = &seen.settings;
-        let other = of_file.changed_since(of_log);
+        let other = seen.file_settings.changed_since(&seen.log_settings);
         let keys: Vec<&str> = other.0.keys().map(String::as_str).collect();
-        (!of_log.is_empty() && !keys.is_empty()).then(|| {
+        (!seen.log_settings.is_empty() && !keys.is_empty()).then(|| {
             format!(
                 "the configuration file of this engine has other values of {}: those of the log apply, until `clqd reload` \
                  on the leader",
@@ -163,7 +164,7 @@ impl Cluster {
         if let Some(fault) = &seen.fault {
             return Some(format!("the database of the log does not answer; reload again when it does: {fault}"));
         }
-        let zone = seen.settings[0].0.get("time_zone").and_then(|zone| zone.as_str());
+        let zone = seen.log_settings.0.get("time_zone").and_then(|zone| zone.as_str());
         if let Some(zone) = zone.filter(|zone| *zone != config.time_zone) {
             return Some(format!("time_zone: the log of the cluster has {zone:?}, which cannot be changed"));
         }
