@@ -95,6 +95,9 @@ pub struct Schedule {
     replanned: Option<Vec<ServerKey>>,
 }
 
+/// An outcome that is handed in again is at most such a part of the interval of class 1 later: 4 s of two minutes.
+const REPEAT_SHARE: i64 = 30;
+
 /// Interval of the scans of a boosted server.
 pub const BOOST_INTERVAL_MS: i64 = MINUTE_MS;
 
@@ -245,6 +248,15 @@ impl Schedule {
     /// Whether an earlier process began a scan, so that its outcome comes from a scanner on another machine.
     pub fn is_earlier(&self, id: u64) -> bool {
         id < self.first_id
+    }
+
+    /// Whether the outcome of an earlier process's scan says nothing new, since the server was scanned at `since_ms`. If
+    /// that process has applied it, and the scanner hands it in again because it got no answer, its time can be a little
+    /// later: clocks and ways of machines differ. Two scans of a server are further apart: at least
+    /// 8 s, if the interval is two minutes.
+    pub fn is_late(&self, id: u64, t_ms: i64, since_ms: i64) -> bool {
+        let margin_ms = self.intervals.classes_ms[0] / REPEAT_SHARE;
+        self.is_earlier(id) && t_ms <= since_ms.saturating_add(margin_ms)
     }
 
     pub fn is_in_flight(&self, server: ServerKey) -> bool {

@@ -42,8 +42,9 @@ fn answers_count_and_misses_do_not() {
     assert!(state.engine.poll_probe(START_MS + 300_000).is_some());
     assert_eq!(state.engine.status().counts.snapshots, 2);
 
-    // Late ones are recognised before their times are moved forward.
+    // Late ones are recognised before their times are moved forward, and so is one that is handed in again.
     assert!(state.engine.is_late(ServerKey(1), 999, START_MS + 5));
-    assert!(!state.engine.is_late(ServerKey(1), 999, START_MS + 6));
+    assert!(state.engine.is_late(ServerKey(1), 999, START_MS + 5 + 4_000));
+    assert!(!state.engine.is_late(ServerKey(1), 999, START_MS + 5 + 4_001));
     assert!(!state.engine.is_late(ServerKey(1), 1_001, START_MS + 5));
 }

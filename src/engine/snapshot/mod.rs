@@ -84,13 +84,13 @@ impl Engine {
     }
 
     /// Whether an outcome is that of a scan of an earlier process, and the server was scanned or added since: the other
-    /// process may have had another server under the key.
+    /// process may have had another server under the key, or may have applied this outcome.
     pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64) -> bool {
-        let is_current = self.server_state(server).is_some_and(|server_state| {
+        let since_ms = self.server_state(server).map_or(i64::MAX, |server_state| {
             let record = &server_state.record;
-            t_ms > record.last_scan_ms.unwrap_or(i64::MIN).max(record.added_ms)
+            record.last_scan_ms.unwrap_or(i64::MIN).max(record.added_ms)
         });
-        self.schedule.is_earlier(id) && !is_current
+        self.schedule.is_late(id, t_ms, since_ms)
     }
 
     /// An answer to a scan of an earlier process.
