@@ -9,7 +9,7 @@
     )
 )]
 
-mod pool;
+pub(super) mod pool;
 pub mod process;
 mod wire;
 

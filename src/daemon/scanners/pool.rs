@@ -42,7 +42,7 @@ pub(super) const REGIONS_MAX: usize = 200;
 pub(super) const SCANNERS_MAX: usize = 1_000;
 
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(in crate::daemon) struct Pool {
     regions: Vec<String>,
     /// How many regions must miss a server before it is a miss.
     confirm_miss_by: usize,
@@ -125,7 +125,7 @@ impl Asked {
 
 /// How a scanner begins an exchange.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Greeting<'a> {
+pub(in crate::daemon) struct Greeting<'a> {
     pub name: &'a str,
     pub region: &'a str,
     pub session: u64,
@@ -456,4 +456,4 @@ fn note(regions: &mut SmallVec<[Region; 4]>, region: Region) {
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod tests;
+pub(in crate::daemon) mod tests;

@@ -4,12 +4,12 @@ use super::*;
 use crate::model::{Completeness, ServerUrl, Snapshot};
 use crate::scan::{Miss, MissReason};
 
-pub(super) fn request(id: u64) -> ScanRequest {
+pub(in crate::daemon) fn request(id: u64) -> ScanRequest {
     let url = ServerUrl::parse("quake3://192.0.2.1:27960").expect("a URL");
     ScanRequest { id, server: ServerKey(id as u32 % 100), url, mode: ScanMode::Normal, wants_settings: false }
 }
 
-pub(super) fn outcome(id: u64, result: Result<u32, MissReason>) -> ScanOutcome {
+pub(in crate::daemon) fn outcome(id: u64, result: Result<u32, MissReason>) -> ScanOutcome {
     let snapshot = Snapshot {
         t_ms: 5,
         game: "g".into(),
