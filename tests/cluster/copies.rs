@@ -26,7 +26,7 @@ fn settings(cluster: &Cluster, node: usize) -> ArchiveSettings {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "starts a cluster; tests/run --cluster"]
 async fn foreign_and_copied_states_do_not_disturb_the_rightful_one() {
-    let cluster = Cluster::start().await;
+    let mut cluster = Cluster::start().await;
     cluster.database(0).migrate().await;
     cluster.wait_until_equal().await;
     let dir = tempfile::tempdir().unwrap();

@@ -1,12 +1,14 @@
 //! Three engines on a cluster of three database nodes, and three scanners: each of them is killed, paused, stopped and cut
 //! off at random. In the end all engines, a replay of the log, and the archive have the same rows.
+//!
+//! `CLQD_FAULTS` failures; `CLQD_SERVERS` servers, scanned every `CLQD_INTERVAL_S`. With more than a second, they are
+//! archived twice in an interval.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use clqd::fleet::FaultShares;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -15,7 +17,7 @@ use crate::database::cluster::{Cluster, Fault, NODES, url_of};
 use crate::database::world::assert_same;
 use crate::engines::{ENGINES, Engines};
 use crate::relay::Relay;
-use crate::sandbox::{Sandbox, fleet, number, seed, wait_until};
+use crate::sandbox::{Sandbox, number, seed, wait_until};
 
 const SCANNERS: usize = 3;
 
@@ -34,7 +36,9 @@ enum Event {
     CutFromScanners(Duration),
     KillScanner,
     PauseScanner(Duration),
-    Node(Fault),
+    Node(Fault, Duration),
+    /// From the other nodes.
+    CutNode(Duration),
     KillAllNodes,
 }
 
@@ -48,8 +52,9 @@ impl Random {
     }
 
     fn event(&mut self) -> Event {
-        let pause = Duration::from_millis(500 + self.below(number("CLQD_PAUSE_MS", 8_000)));
-        match self.below(20) {
+        let pause_ms_max = if self.below(8) == 0 { 60_000 } else { 8_000 };
+        let pause = Duration::from_millis(500 + self.below(pause_ms_max));
+        match self.below(21) {
             0..=2 => Event::KillEngine,
             3..=5 => Event::PauseEngine(pause),
             6 => Event::StopEngine,
@@ -57,9 +62,10 @@ impl Random {
             10 => Event::CutFromScanners(pause),
             11..=12 => Event::KillScanner,
             13 => Event::PauseScanner(pause),
-            14..=15 => Event::Node(Fault::Kill),
-            16..=17 => Event::Node(Fault::Pause),
-            18 => Event::Node(Fault::ShutDown),
+            14..=15 => Event::Node(Fault::Kill, pause),
+            16..=17 => Event::Node(Fault::Pause, pause),
+            18 => Event::Node(Fault::ShutDown, pause),
+            19 => Event::CutNode(pause),
             _ => Event::KillAllNodes,
         }
     }
@@ -132,6 +138,73 @@ impl Drop for Scanner {
     }
 }
 
+/// How long something took after failures.
+#[derive(Default)]
+struct Times(BTreeMap<&'static str, Vec<Duration>>);
+
+impl Times {
+    fn measure(&mut self, what: &'static str, wait: impl FnOnce()) {
+        let began = Instant::now();
+        wait();
+        self.0.entry(what).or_default().push(began.elapsed());
+    }
+}
+
+impl std::fmt::Display for Times {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|(what, times)| {
+            let mut times = times.clone();
+            times.sort_unstable();
+            let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+            writeln!(f, "{what}: {} times, median {median:.1?}, longest {longest:.1?}", times.len())
+        })
+    }
+}
+
+/// Waits until the scans of all servers are back on time.
+fn wait_for_scans(engines: &Engines, interval_s: u64) {
+    match interval_s {
+        1 => engines.wait_for_scans(),
+        // An elastic scan is two intervals after the one before at most.
+        _ => engines.wait_until_none_is_late(Duration::from_secs(2 * interval_s + 10)),
+    }
+}
+
+/// Servers of one process, at most: each has a socket.
+const FLEET_SERVERS: u64 = 10_000;
+
+/// Simulated servers in processes of their own.
+struct Fleets(Vec<(Child, Sandbox)>);
+
+impl Fleets {
+    fn start(servers: u64, speed: f64) -> Fleets {
+        let start = |n: u64| {
+            let dir = Sandbox::new("");
+            let count = FLEET_SERVERS.min(servers - n * FLEET_SERVERS).to_string();
+            let (seed, speed, list) = ((93 + n).to_string(), speed.to_string(), dir.path("list"));
+            let mut command = dir.command(["fleet", "--servers", &count, "--seed", &seed, "--speed", &speed]);
+            command.args(["--activity", "6", "--faults", "none", "--behaviours", "none", "--status-interval", "0"]);
+            command.args(["--quake3-port", "0", "--source-port", "0", "--server-list"]).arg(&list);
+            let process = command.stdout(Stdio::null()).spawn().expect("clqd");
+            wait_until("the fleet has written its list", || list.exists());
+            (process, dir)
+        };
+        Fleets((0..servers.div_ceil(FLEET_SERVERS)).map(start).collect())
+    }
+
+    fn add_to(&self, engine: &Sandbox) {
+        for (_, dir) in &self.0 {
+            engine.ok(["servers".as_ref(), "import".as_ref(), dir.path("list").as_os_str()]);
+        }
+    }
+}
+
+impl Drop for Fleets {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|(process, _)| _ = process.kill());
+    }
+}
+
 fn start_scanners(network: &Network, token: &str) -> Vec<Scanner> {
     let start = |n: usize| {
         let dir = Sandbox::new("");
@@ -153,17 +226,19 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
     let network = runtime.block_on(Network::new(&cluster));
     let made = Sandbox::new("").ok(["token", "new", "scanners", "--may", "scan"]);
     let (token, section) = made.split_once("\n\n").expect("a token and a section");
-    let mut engines = Engines::start_with(|engine| {
+    let interval_s = number("CLQD_INTERVAL_S", 1);
+    let mut engines = Engines::start_every(interval_s, |engine| {
         let address = network.to_engines[engine].address;
         let own = format!("address = \"http://{address}\"\n[web]\nlisten = \"{}\"\n{section}", network.engines[engine]);
         (network.url_of(engine), own)
     });
     let mut scanners = start_scanners(&network, token);
-    let fleet = fleet(number("CLQD_SERVERS", 30) as u32, 93, 60.0, FaultShares::NONE);
-    engines.sandbox_of_leader().add_servers(&fleet);
-    engines.wait_for_scans();
+    let fleets = Fleets::start(number("CLQD_SERVERS", 30), 60.0 / interval_s as f64);
+    fleets.add_to(engines.sandbox_of_leader());
+    wait_for_scans(&engines, interval_s);
+    println!("every server was scanned");
     let mut random = Random(seed());
-    let (mut healed, mut earlier) = (Vec::new(), BTreeMap::new());
+    let (mut times, mut earlier) = (Times::default(), BTreeMap::new());
     for n in 0..number("CLQD_FAULTS", 12) {
         let (event, leader) = (random.event(), engines.leader());
         // The leader most often.
@@ -173,6 +248,9 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
         match event {
             Event::KillEngine => {
                 engines.kill(engine);
+                if engine == leader {
+                    times.measure("outcomes after a leader was killed", || engines.wait_for_outcomes());
+                }
                 std::thread::sleep(Duration::from_millis(random.below(5_000)));
                 engines.start_again(engine);
             }
@@ -192,7 +270,7 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
             Event::CutFromScanners(time) => Relay::cut_for(&[&network.to_engines[engine]], time),
             Event::KillScanner => {
                 scanners[one].kill();
-                std::thread::sleep(Duration::from_millis(random.below(5_000)));
+                times.measure("all scans on time after a scanner was killed", || wait_for_scans(&engines, interval_s));
                 scanners[one].start(&format!("s{one}"), &network);
             }
             Event::PauseScanner(time) => {
@@ -200,33 +278,40 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
                 std::thread::sleep(time);
                 scanners[one].signal(Signal::SIGCONT);
             }
-            Event::Node(fault) => {
+            Event::Node(fault, time) => {
                 cluster.inflict(node, fault);
-                std::thread::sleep(Duration::from_millis(random.below(8_000)));
+                let what = match fault {
+                    Fault::Kill => "outcomes after a node was killed",
+                    Fault::Pause => "outcomes after a node was paused",
+                    Fault::ShutDown => "outcomes after a node was shut down",
+                };
+                times.measure(what, || engines.wait_for_outcomes());
+                std::thread::sleep(time);
                 runtime.block_on(async {
                     cluster.restore(node, fault).await;
                     cluster.wait_until_all_synced().await;
                 });
             }
+            Event::CutNode(time) => {
+                runtime.block_on(cluster.set_cut_off(node, true));
+                times.measure("outcomes after a node was cut off", || engines.wait_for_outcomes());
+                std::thread::sleep(time);
+                runtime.block_on(async {
+                    cluster.set_cut_off(node, false).await;
+                    cluster.wait_until_all_synced().await;
+                });
+            }
             Event::KillAllNodes => runtime.block_on(cluster.kill_all_and_restart()),
         }
-        let began = Instant::now();
-        engines.wait_for_scans();
-        healed.push((began.elapsed(), n));
+        times.measure("outcomes after the end of a failure", || engines.wait_for_outcomes());
+        times.measure("then, all scans on time", || wait_for_scans(&engines, interval_s));
         let status = engines.sandbox_of_leader().run(["--json", "status"]).out;
         let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
         // A counter of the process.
         let pid = status["daemon"]["pid"].as_u64().unwrap_or_default();
         earlier.insert(pid, status["counters"]["scanners.earlier_answers"].as_u64().unwrap_or_default());
     }
-    healed.sort_unstable();
-    let slowest = healed.last().expect("failures");
-    println!(
-        "until every server was scanned again and all engines had it: median {:.1?}, longest {:.1?} (failure {})",
-        healed[healed.len() / 2].0,
-        slowest.0,
-        slowest.1
-    );
+    print!("{times}");
     let earlier: u64 = earlier.values().sum();
     println!("the leaders after the failures took {earlier} answers to scans of earlier ones");
     let answered: u64 = {
@@ -234,7 +319,7 @@ fn engines_survive_failures_of_engines_scanners_and_nodes() {
         rows.iter().map(|row| row["answered"].as_u64().expect("a number")).sum()
     };
     assert!(answered > 0, "the scanners scan");
-    drop(fleet);
+    drop(fleets);
     scanners.iter_mut().for_each(Scanner::kill);
     engines.wait_until_equal();
     let leader = engines.leader();

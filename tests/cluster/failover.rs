@@ -27,7 +27,7 @@ async fn drain(settings: ArchiveSettings, outbox: Outbox, status: watch::Sender<
     clqd::archive::run(settings, outbox, || 42, async {}, status).await;
 }
 
-pub async fn assert_nodes_equal(cluster: &Cluster, outbox: &Outbox, when: &str) {
+pub async fn assert_nodes_equal(cluster: &mut Cluster, outbox: &Outbox, when: &str) {
     cluster.wait_until_equal().await;
     let wanted = outbox.with(|world| world.tables());
     for index in 0..NODES {
@@ -62,7 +62,7 @@ async fn failing_node_loses_nothing() {
         println!("{fault:?} of node {index}: {} failovers, {} failures", status.failovers, status.failures);
         failovers += status.failovers;
         cluster.restore(index, fault).await;
-        assert_nodes_equal(&cluster, &outbox, &format!("{fault:?} in round {round}")).await;
+        assert_nodes_equal(&mut cluster, &outbox, &format!("{fault:?} in round {round}")).await;
     }
     assert!(failovers > 0, "a failing node was replaced in the same pass");
 }
@@ -70,7 +70,7 @@ async fn failing_node_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "starts a cluster; tests/run --cluster"]
 async fn commit_with_lost_reply_is_repeated_on_the_next_node() {
-    let cluster = Cluster::start().await;
+    let mut cluster = Cluster::start().await;
     cluster.database(0).migrate().await;
     let mut proxies = Vec::new();
     for index in 0..NODES {
@@ -94,7 +94,7 @@ async fn commit_with_lost_reply_is_repeated_on_the_next_node() {
             failovers += status.failovers;
             outbox.with(|world| world.changes_concurrently = false);
         }
-        assert_nodes_equal(&cluster, &outbox, &format!("round {round}")).await;
+        assert_nodes_equal(&mut cluster, &outbox, &format!("round {round}")).await;
     }
     assert!(failovers > 0, "replies were lost");
 }

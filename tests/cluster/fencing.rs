@@ -20,7 +20,7 @@ fn assert_in_use(error: &ArchiveError) {
 }
 
 /// The displayed names on every node.
-async fn displays(cluster: &Cluster) -> Vec<Vec<String>> {
+async fn displays(cluster: &mut Cluster) -> Vec<Vec<String>> {
     cluster.wait_until_equal().await;
     cluster.database(2).rows("SELECT player, display FROM player ORDER BY player").await
 }
@@ -44,7 +44,7 @@ async fn only_the_last_writer_can_commit() {
         assert_in_use(&first.set_state_id(7).await.unwrap_err());
         second.write(&player(2, "second")).await.unwrap();
     }
-    assert_eq!(displays(&cluster).await, [["1", "first"], ["2", "second"]]);
+    assert_eq!(displays(&mut cluster).await, [["1", "first"], ["2", "second"]]);
 
     // A replaced writer does not release the archive; the writer itself does.
     first.close().await;
@@ -61,16 +61,16 @@ async fn only_the_last_writer_can_commit() {
     let mut writer_0 = writer(&cluster, 0).await;
     writer_0.become_writer(Some(4)).await.unwrap();
     writer_0.write(&player(4, "before")).await.unwrap();
-    let mut open = open_transaction(&cluster, 0, "late").await;
+    let mut open = open_transaction(&mut cluster, 0, "late").await;
     let mut writer_1 = writer(&cluster, 1).await;
     writer_1.become_writer(Some(4)).await.unwrap();
     let error = open.query_drop("COMMIT").await.expect_err("the epoch has ended");
     assert!(error.to_string().contains("1213"), "{error}");
-    assert_eq!(displays(&cluster).await.last().unwrap(), &["4", "before"]);
+    assert_eq!(displays(&mut cluster).await.last().unwrap(), &["4", "before"]);
     drop(open);
 
     // Nor can one on a node that was paused when the COMMIT was sent, and returns later.
-    let mut open = open_transaction(&cluster, 0, "delayed").await;
+    let mut open = open_transaction(&mut cluster, 0, "delayed").await;
     cluster.inflict(0, Fault::Pause);
     let commit = tokio::spawn(async move { open.query_drop("COMMIT").await });
     let mut writer_2 = writer(&cluster, 2).await;
@@ -78,11 +78,11 @@ async fn only_the_last_writer_can_commit() {
     writer_2.write(&player(4, "after")).await.unwrap();
     cluster.restore(0, Fault::Pause).await;
     commit.await.unwrap().expect_err("the epoch has ended");
-    assert_eq!(displays(&cluster).await.last().unwrap(), &["4", "after"]);
+    assert_eq!(displays(&mut cluster).await.last().unwrap(), &["4", "after"]);
 }
 
 /// Begins a transaction of the current epoch, as a worker does, and writes a row.
-async fn open_transaction(cluster: &Cluster, node: usize, display: &str) -> mysql_async::Conn {
+async fn open_transaction(cluster: &mut Cluster, node: usize, display: &str) -> mysql_async::Conn {
     cluster.wait_until_equal().await;
     let mut conn = cluster.database(node).conn().await;
     let epoch: u64 = conn.query_first("SELECT epoch FROM clq_writer").await.unwrap().unwrap();

@@ -136,7 +136,7 @@ async fn watch_rows(database: Database) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "starts a cluster; tests/run --cluster"]
 async fn large_week_is_atomic_on_every_node() {
-    let cluster = Cluster::start().await;
+    let mut cluster = Cluster::start().await;
     cluster.database(0).migrate().await;
     cluster.wait_until_equal().await;
     let cluster = Arc::new(tokio::sync::Mutex::new(cluster));

@@ -25,9 +25,19 @@ impl Engines {
 
     /// As `start`, by the number of the engine.
     pub fn start_with(config: impl Fn(usize) -> (String, String)) -> Engines {
+        Engines::start_every(1, config)
+    }
+
+    /// As `start_with`, with an interval of scans.
+    pub fn start_every(interval_s: u64, config: impl Fn(usize) -> (String, String)) -> Engines {
         let sandbox_of = |engine: usize| {
             let (url, extra) = config(engine);
-            sandbox(engine, &url, &extra)
+            let sandbox = Sandbox::new("");
+            match interval_s {
+                1 => configure(&sandbox, engine, &url, "", &extra),
+                _ => configure_every(&sandbox, interval_s, engine, &url, &extra),
+            }
+            sandbox
         };
         let sandboxes: Vec<Sandbox> = (0..ENGINES).map(sandbox_of).collect();
         sandboxes[0].ok(["migrate"]);
@@ -101,35 +111,61 @@ impl Engines {
 
     /// Waits until every engine that runs has seen every server again. They all answer.
     pub fn wait_for_scans(&self) {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-        let now_ms = now.as_millis() as i64;
-        let has_seen = |engine: usize| {
+        let began_ms = now_ms();
+        self.wait_until_seen("every server is scanned everywhere", |seen_ms| seen_ms.iter().all(|&ms| ms > began_ms));
+    }
+
+    /// Waits until every engine that runs has outcomes of new scans.
+    pub fn wait_for_outcomes(&self) {
+        let began_ms = now_ms();
+        self.wait_until_seen("scans go on everywhere", |seen_ms| seen_ms.iter().any(|&ms| ms > began_ms));
+    }
+
+    /// Waits until every engine that runs has seen every server within this time.
+    pub fn wait_until_none_is_late(&self, age_max: Duration) {
+        let age_max_ms = age_max.as_millis() as i64;
+        self.wait_until_seen("no scan is late", |seen_ms| seen_ms.iter().all(|&ms| ms > now_ms() - age_max_ms));
+    }
+
+    /// Waits until a condition holds on every engine that runs for the times at which it has seen its servers.
+    fn wait_until_seen(&self, what: &str, condition: impl Fn(&[i64]) -> bool) {
+        let holds = |engine: usize| {
             // It may just start again.
             let servers = crate::sandbox::rows(&self.sandboxes[engine].run(["--json", "servers", "list"]).out);
-            let is_new = |server: &Value| server["last_seen_ms"].as_i64().is_some_and(|seen_ms| seen_ms > now_ms);
-            !servers.is_empty() && servers.iter().all(is_new)
+            let seen_ms = servers.iter().map(|server| server["last_seen_ms"].as_i64().unwrap_or_default());
+            let seen_ms: Vec<i64> = seen_ms.collect();
+            !seen_ms.is_empty() && condition(&seen_ms)
         };
-        wait_until("scans go on everywhere", || {
-            (0..ENGINES).filter(|&engine| self.daemons[engine].is_some()).all(has_seen)
-        });
+        wait_until(what, || (0..ENGINES).filter(|&engine| self.daemons[engine].is_some()).all(holds));
     }
+}
+
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    now.as_millis() as i64
 }
 
 fn name(engine: usize) -> String {
     ["a", "b", "c"][engine].to_owned()
 }
 
-fn sandbox(engine: usize, url: &str, extra: &str) -> Sandbox {
-    let sandbox = Sandbox::new("");
-    configure(&sandbox, engine, url, "", extra);
-    sandbox
-}
-
 /// Writes the config file of an engine. `store`: keys of `[store]`.
 pub fn configure(sandbox: &Sandbox, engine: usize, url: &str, store: &str, extra: &str) {
-    let own = format!(
-        "[archive]\nurl = {url:?}\ninterval_s = 2\nbackoff_s_max = 1\ndrain_timeout_s = 60\n[cluster]\nengine = \"{}\"\n{extra}",
-        name(engine)
+    sandbox.configure_store(store, &own_sections(2, engine, url, extra));
+}
+
+/// As `configure`, with an interval of scans for all servers that answer.
+fn configure_every(sandbox: &Sandbox, interval_s: u64, engine: usize, url: &str, extra: &str) {
+    let intervals = [1, 2, 3].map(|class| format!("interval_class{class}_s = {interval_s}\n")).concat();
+    // A server that misses its first scan is asked again after a day only.
+    sandbox.configure_scan(
+        &format!("{intervals}timeout_ms = 2000\nretries = 4\n"),
+        &own_sections(interval_s / 2, engine, url, extra),
     );
-    sandbox.configure_store(store, &own);
+}
+
+fn own_sections(archive_interval_s: u64, engine: usize, url: &str, extra: &str) -> String {
+    let archive =
+        format!("url = {url:?}\ninterval_s = {archive_interval_s}\nbackoff_s_max = 1\ndrain_timeout_s = 60\n");
+    format!("[archive]\n{archive}[cluster]\nengine = \"{}\"\n{extra}", name(engine))
 }

@@ -147,10 +147,11 @@ impl Sandbox {
         let web = if extra.contains("[web]") { "" } else { "[web]\nlisten = \"\"\n" };
         let intervals =
             if scan.contains("interval_class1_s") { "" } else { "interval_class1_s = 1\ninterval_class2_s = 2\n" };
+        let timeouts = if scan.contains("timeout_ms") { "" } else { "timeout_ms = 400\nretries = 1\n" };
         let commit_interval = if store.contains("commit_interval_ms") { "" } else { "commit_interval_ms = 50\n" };
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
-             [scan]\nallow_private = true\nlimit_loopback = false\ntimeout_ms = 400\nretries = 1\n\
+             [scan]\nallow_private = true\nlimit_loopback = false\n{timeouts}\
              address_packets_per_second_max = 1000\naddress_burst_packets = 1000\n\
              subnet_packets_per_second_max = 100000\nsubnet_burst_packets = 100000\n\
              {intervals}{scan}\n\

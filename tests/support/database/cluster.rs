@@ -120,6 +120,15 @@ impl Cluster {
         }
     }
 
+    /// Cuts a node off from the other nodes, or ends that. Clients still reach it.
+    pub async fn set_cut_off(&self, index: usize, is_cut_off: bool) {
+        let set = format!("SET GLOBAL wsrep_provider_options = 'gmcast.isolate={}'", u8::from(is_cut_off));
+        self.wait_for("a node that can be cut off", async || {
+            self.server_conn(index).await?.query_drop(&set).await.ok()
+        })
+        .await;
+    }
+
     /// Kills all nodes at once, and starts them again: first the one that has the most transactions.
     pub async fn kill_all_and_restart(&mut self) {
         self.nodes.iter_mut().for_each(Node::kill);
@@ -135,15 +144,36 @@ impl Cluster {
         }
     }
 
+    /// Starts nodes again that have ended by themselves, as systemd does: Galera ends a node whose state transfer fails.
+    fn restart_ended(&mut self) {
+        for index in 0..NODES {
+            if self.nodes[index].has_ended() {
+                println!("node {index} has ended by itself, and is started again");
+                self.nodes[index].kill();
+                self.launch(index, false);
+            }
+        }
+    }
+
     /// Waits until all nodes are members and have applied the same transactions. Nothing may
     /// write meanwhile.
-    pub async fn wait_until_equal(&self) {
+    pub async fn wait_until_equal(&mut self) {
         self.wait_until_all_synced().await;
         self.wait_for("equal nodes", async || self.agreed("wsrep_last_committed").await.map(drop)).await;
     }
 
     /// Waits until all nodes are members and can be written.
-    pub async fn wait_until_all_synced(&self) {
+    pub async fn wait_until_all_synced(&mut self) {
+        for _ in 0..START_S_MAX / 10 {
+            self.restart_ended();
+            if tokio::time::timeout(Duration::from_secs(10), self.all_synced()).await.is_ok() {
+                return;
+            }
+        }
+        panic!("not all nodes are synced within {START_S_MAX} s\n{}", self.logs());
+    }
+
+    async fn all_synced(&self) {
         // At first, a node that was paused does not know that the others have excluded it, because
         // its view of the cluster is older than theirs.
         self.wait_for("one view of the cluster", async || {
@@ -240,6 +270,8 @@ impl Cluster {
         let members = if is_first { String::new() } else { members.join(",") };
         let (dir, mariadbd) = (self.dir.path(), find("mariadbd").expect("apt-get install mariadb-server"));
         let node = &mut self.nodes[index];
+        // It has the process before.
+        _ = std::fs::remove_file(node.dir.join("pid"));
         let log = std::fs::OpenOptions::new().create(true).append(true).open(node.dir.join("log")).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", SUPERVISOR, "supervisor"]).arg(mariadbd).arg("--no-defaults");
@@ -326,6 +358,14 @@ impl Node {
             println!("no position; trying again: {}", log.lines().last().unwrap_or_default());
         }
         panic!("no position of {}", self.dir.display());
+    }
+
+    /// Whether the process of a node that was started has ended.
+    fn has_ended(&self) -> bool {
+        let Ok(pid) = std::fs::read_to_string(self.dir.join("pid")) else { return false };
+        // PID (NAME) STATE; its supervisor may not have waited for it yet.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        self.supervisor.is_some() && stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     }
 
     fn pid(&self) -> i32 {
