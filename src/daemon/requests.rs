@@ -241,7 +241,7 @@ impl Run for ScannersExchange {
     async fn run(self, shared: &Shared, lines: &Lines<LineOf<ScannersExchange>>) -> Result<Vec<String>, ApiError> {
         if let Some(cluster) = shared.follows() {
             let leader = Some(cluster.leader_address());
-            lines.send(Scans { batch: self.batch_known, scans: Vec::new(), settings: None, leader }).await?;
+            lines.send(Scans { batch: self.batch_known, leader, ..Scans::default() }).await?;
             return Ok(Vec::new());
         }
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();

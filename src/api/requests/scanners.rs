@@ -37,6 +37,12 @@ pub struct ScannersExchange {
     /// The `batch` of the last answer with scans that it got; 0: none. The scans of an answer that was lost are sent again.
     #[serde(default)]
     pub batch_known: u64,
+    /// Outcomes are numbered from the start of the scanner. Those with smaller numbers are in the log of some daemon.
+    #[serde(default)]
+    pub oldest: u64,
+    /// The number of the first one in `outcomes`.
+    #[serde(default)]
+    pub first: u64,
     /// What it has scanned, at most 200.
     pub outcomes: Vec<ScannedServer>,
     /// The `hash` of the settings that it has; without it, it gets them.
@@ -50,6 +56,9 @@ fn check(request: &ScannersExchange) -> Result<(), String> {
     let ScannersExchange { name, region, space, outcomes, .. } = request;
     for (what, text) in [("name", name), ("region", region)] {
         check_scanner_name(text).map_err(|expected| format!("{what} {text:?}: {expected}"))?;
+    }
+    if request.oldest > request.first || request.first.checked_add(SCANS_MAX as u64).is_none() {
+        return Err("the numbers of outcomes are not valid".to_owned());
     }
     if outcomes.len() > SCANS_MAX || *space > 1_000_000 {
         return Err(format!("a scanner may hand in {SCANS_MAX} outcomes at once, and have space for 1,000,000 scans"));
@@ -112,12 +121,19 @@ pub struct ScanAttempt {
 }
 
 /// What a scanner scans next.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Scans {
     /// The number of the last answer with scans.
     pub batch: u64,
     /// The scans, in the order in which they are due.
     pub scans: Vec<ScanTask>,
+    /// Outcomes with smaller numbers have arrived. If these are fewer than the scanner has handed in, this is another
+    /// daemon, or it was started again: it gets them again.
+    #[serde(default)]
+    pub received: u64,
+    /// Outcomes with smaller numbers are in the log, so the scanner need not keep them.
+    #[serde(default)]
+    pub logged: u64,
     /// What holds for all scanners; `null`: the scanner has it.
     pub settings: Option<ScannerSettings>,
     /// The URL of the leader of the cluster, empty if it is unknown: this engine follows it and has taken nothing; `null`: it has.

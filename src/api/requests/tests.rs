@@ -44,6 +44,8 @@ fn every_request_round_trips_and_is_listed() {
             session: 7,
             space: 5,
             batch_known: 3,
+            oldest: 4,
+            first: 5,
             outcomes: Vec::new(),
             settings_known: None,
         }),

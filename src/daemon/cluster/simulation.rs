@@ -150,6 +150,8 @@ struct Leading {
     pending: Vec<Event>,
     /// A batch that is appended again: its answer was lost.
     unanswered: Option<Rc<Batch>>,
+    /// Outcomes of scanners that are noted when they are in the log: after a number of batches, by name and session.
+    handed_in: Vec<(usize, &'static str, u64, u64)>,
 }
 
 impl Engine {
@@ -194,8 +196,15 @@ impl Engine {
         (0..SERVERS).for_each(|server| schedule.schedule_next(ServerKey(server), class(), now_ms));
         let mut pool = Pool::new("own", 2);
         pool.number_scans_from(self.clock_ms, first_id);
-        let (own, pending) = (Vec::new(), Vec::new());
-        self.leading = Some(Leading { epoch, schedule, pool, own, pending, unanswered: None });
+        self.leading = Some(Leading {
+            epoch,
+            schedule,
+            pool,
+            own: Vec::new(),
+            pending: Vec::new(),
+            unanswered: None,
+            handed_in: Vec::new(),
+        });
     }
 
     /// Applies what is new in the log.
@@ -267,6 +276,11 @@ impl Engine {
                 });
                 self.acknowledged.extend(commands);
                 self.log.push(batch);
+                for (_, name, session, number) in
+                    leading.handed_in.extract_if(.., |(after, ..)| *after <= self.log.len())
+                {
+                    leading.pool.note_logged(name, session, number);
+                }
             }
             // It starts again from its files, which have accepted batches only.
             None => (self.leading, self.lease, self.state) = (None, Lease::default(), State::of(&self.log)),
@@ -274,12 +288,17 @@ impl Engine {
     }
 
     /// As `Scanners::exchange`. `None`: it does not lead.
-    fn exchange(&mut self, message: &Message, now_ms: i64) -> Option<(u64, Vec<ScanRequest>)> {
-        let Message { name, session, space, batch_known, outcomes } = message;
-        let (name, session, clock_ms) = (*name, *session, self.clock_ms);
-        let greeting = Greeting { name, region: name, session, space: *space, batch_known: *batch_known };
-        let exchange = self.leading.as_mut()?.pool.begin(clock_ms, &greeting).ok()?;
-        for (outcome, age_ms) in outcomes {
+    fn exchange(&mut self, message: &Message, now_ms: i64) -> Option<Answer> {
+        let &Message { name, session, space, batch_known, oldest, first, .. } = message;
+        let clock_ms = self.clock_ms;
+        let greeting = Greeting { name, region: name, session, space, batch_known };
+        let leading = self.leading.as_mut()?;
+        let exchange = leading.pool.begin(clock_ms, &greeting).ok()?;
+        let number = leading.pool.receive(name, session, oldest, first..first + message.outcomes.len() as u64);
+        // What is applied now is in the next batch that is made.
+        let after = self.log.len() + 1 + usize::from(leading.unanswered.is_some());
+        leading.handed_in.push((after, name, session, number));
+        for (outcome, age_ms) in &message.outcomes {
             let leading = self.leading.as_mut()?;
             let Some(outcome) = leading.pool.judge(clock_ms, Some(name), outcome.clone()) else { continue };
             let (t_ms, since_ms) = (now_ms - age_ms, self.state.scanned_ms.get(&outcome.server));
@@ -288,9 +307,10 @@ impl Engine {
             }
         }
         let pool = &mut self.leading.as_mut()?.pool;
-        let taken = pool.take(name, session, exchange);
+        let (batch, scans) = pool.take(name, session, exchange);
         pool.end(clock_ms, name, session);
-        Some(taken)
+        let (received, logged) = pool.progress(name, session);
+        Some(Answer { batch, scans, received, logged })
     }
 }
 
@@ -301,8 +321,17 @@ struct Message {
     session: u64,
     space: usize,
     batch_known: u64,
+    oldest: u64,
+    first: u64,
     /// With their ages.
     outcomes: Vec<(ScanOutcome, i64)>,
+}
+
+struct Answer {
+    batch: u64,
+    scans: Vec<ScanRequest>,
+    received: u64,
+    logged: u64,
 }
 
 #[derive(Default)]
@@ -310,8 +339,11 @@ struct Scanner {
     session: u64,
     batch_known: u64,
     scans: Vec<ScanRequest>,
-    /// With the times at which they were made.
+    /// What is not in the log yet, with the times at which they were made; the number of the first, and how many have
+    /// arrived.
     waiting: Vec<(ScanOutcome, i64)>,
+    oldest: u64,
+    arrived: usize,
     /// The engine that it asks.
     engine: usize,
     away_until_ms: i64,
@@ -328,8 +360,20 @@ impl Scanner {
     }
 
     fn message(&self, name: &'static str, now_ms: i64) -> Message {
-        let outcomes = self.waiting.iter().map(|(outcome, made_ms)| (outcome.clone(), now_ms - made_ms));
-        Message { name, session: self.session, space: 8, batch_known: self.batch_known, outcomes: outcomes.collect() }
+        let left = self.waiting.iter().skip(self.arrived);
+        let (oldest, first) = (self.oldest, self.oldest + self.arrived as u64);
+        let outcomes = left.map(|(outcome, made_ms)| (outcome.clone(), now_ms - made_ms)).collect();
+        Message { name, session: self.session, space: 8, batch_known: self.batch_known, oldest, first, outcomes }
+    }
+
+    /// As `scanners::process`.
+    fn take(&mut self, answer: Answer) {
+        self.batch_known = answer.batch;
+        self.scans.extend(answer.scans);
+        self.arrived = self.waiting.len().min(answer.received.saturating_sub(self.oldest) as usize);
+        let logged = self.arrived.min(answer.logged.saturating_sub(self.oldest) as usize);
+        self.waiting.drain(..logged);
+        (self.oldest, self.arrived) = (self.oldest + logged as u64, self.arrived - logged);
     }
 }
 
@@ -356,6 +400,8 @@ fn made(scan: &ScanRequest, scans: &mut u64, random: &mut Random) -> ScanOutcome
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     epochs: u64,
+    /// Scans that were made, and answers that are in the log.
+    scans: u64,
     answers: u64,
     /// Answers to scans of an earlier leader.
     earlier: u64,
@@ -451,11 +497,7 @@ fn run(seed: u64) -> Counts {
                 // The answer is lost.
                 _ if fate > 95 => scanner.engine = (at + usize::from(random.is(50))) % ENGINES,
                 None => scanner.engine = (at + 1) % ENGINES,
-                Some((batch, scans)) => {
-                    scanner.waiting.clear();
-                    scanner.batch_known = batch;
-                    scanner.scans.extend(scans);
-                }
+                Some(answer) => scanner.take(answer),
             }
         }
         let arrived: Vec<_> = late.extract_if(.., |(at_ms, ..)| *at_ms <= now_ms).collect();
@@ -466,6 +508,7 @@ fn run(seed: u64) -> Counts {
             }
         }
     }
+    counts.scans = scans;
     let replayed = State::of(&tables.log);
     for engine in &mut engines {
         acknowledged.append(&mut engine.acknowledged);
@@ -509,9 +552,10 @@ fn nothing_that_was_acknowledged_is_lost_and_one_engine_leads() {
     let seeds = std::env::var("CLQD_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
     let mut all = Counts::default();
     for seed in 0..seeds {
-        let Counts { epochs, answers, earlier, commands } = run(seed);
+        let Counts { epochs, scans, answers, earlier, commands } = run(seed);
         assert!(answers > u64::from(SERVERS), "seed {seed}: {answers} answers");
         all.epochs += epochs;
+        all.scans += scans;
         all.answers += answers;
         all.earlier += earlier;
         all.commands += commands;

@@ -112,6 +112,8 @@ pub struct EngineThread {
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
+    /// What is told to scanners when the outcomes that they have handed in are in the log.
+    handed_in: Vec<Unsynced>,
     /// What waits until database and time are certain.
     uncertain: Vec<Unsynced>,
     checkpoints: Checkpoints,
@@ -203,6 +205,7 @@ impl EngineThread {
             waiting_reads: Vec::new(),
             log,
             unsynced: VecDeque::new(),
+            handed_in: Vec::new(),
             uncertain: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,

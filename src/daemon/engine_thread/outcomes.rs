@@ -19,8 +19,12 @@ impl EngineThread {
         }
     }
 
-    /// Applies outcomes of a scanner on another machine.
-    pub(in crate::daemon) fn apply_remote_outcomes(&mut self, outcomes: Vec<ScanOutcome>) -> anyhow::Result<()> {
+    /// Applies outcomes of a scanner on another machine, and calls `note_logged` when they are in the log.
+    pub(in crate::daemon) fn apply_remote_outcomes(
+        &mut self,
+        outcomes: Vec<ScanOutcome>,
+        note_logged: Unsynced,
+    ) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
         for scan in outcomes {
             let t_ms = scan.result.as_ref().map_or_else(|miss| miss.t_ms, |snapshot| snapshot.t_ms);
@@ -29,6 +33,7 @@ impl EngineThread {
                 self.apply_judged(scan, now_ms)?;
             }
         }
+        self.handed_in.push(note_logged);
         self.changed_ms.get_or_insert(now_ms);
         Ok(())
     }
@@ -122,7 +127,7 @@ impl EngineThread {
     /// The results of scans since the last call, for the rescans that wait for them now: a rescan that
     /// begins later waits for a later scan.
     pub(super) fn take_scan_results(&mut self) -> Vec<Unsynced> {
-        let mut results = Vec::new();
+        let mut results = std::mem::take(&mut self.handed_in);
         while let Some(notice) = self.state.engine.poll_notice() {
             let answers_at = self.answers_at.remove(&notice.server);
             let Some(rescans) = self.rescans.take(notice.server) else { continue };

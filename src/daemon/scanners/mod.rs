@@ -100,13 +100,14 @@ impl Scanners {
     /// A scanner hands in outcomes and takes scans, for which it waits a moment. `unix_now_ms`: the time at which the request
     /// arrived.
     pub async fn exchange(
-        &self,
+        self: &Arc<Self>,
         engine: &EngineHandle,
         settings: &ScanSettings,
         unix_now_ms: i64,
         request: ScannersExchange,
     ) -> Result<Scans, ApiError> {
-        let ScannersExchange { name, region, session, space, batch_known, outcomes, settings_known } = request;
+        let ScannersExchange { name, region, session, space, batch_known, oldest, first, outcomes, settings_known } =
+            request;
         let exchange = {
             let mut pool = self.pool();
             let greeting = Greeting { name: &name, region: &region, session, space: space as usize, batch_known };
@@ -119,24 +120,31 @@ impl Scanners {
         // Without space it gets no scans.
         let wait = if space > 0 { WAIT_MAX } else { Duration::ZERO };
         let taken = async {
-            self.hand_in(engine, unix_now_ms, &name, outcomes).await?;
+            if !outcomes.is_empty() || self.has_own() {
+                let numbers = first..first + outcomes.len() as u64;
+                let received = self.pool().receive(&name, session, oldest, numbers);
+                let (scanners, logged_name) = (Arc::clone(self), name.clone());
+                let note_logged = Box::new(move || scanners.pool().note_logged(&logged_name, session, received));
+                let judged = self.judge_all(unix_now_ms, &name, outcomes);
+                engine.call(move |thread| thread.apply_remote_outcomes(judged, note_logged)).await?;
+            }
             Ok::<_, ApiError>(self.wait_for_scans(&name, session, exchange, wait).await)
         };
         let taken = taken.await;
-        self.pool().end(self.now_ms(), &name, session);
+        let (received, logged) = {
+            let mut pool = self.pool();
+            pool.end(self.now_ms(), &name, session);
+            pool.progress(&name, session)
+        };
         let (batch, scans) = taken?;
         let settings = wire::settings(settings);
         let settings = (settings_known != Some(settings.hash)).then_some(settings);
-        Ok(Scans { batch, scans: scans.into_iter().map(wire::task).collect(), settings, leader: None })
+        let scans = scans.into_iter().map(wire::task).collect();
+        Ok(Scans { batch, scans, received, logged, settings, leader: None })
     }
 
-    async fn hand_in(
-        &self,
-        engine: &EngineHandle,
-        unix_now_ms: i64,
-        name: &str,
-        outcomes: Vec<ScannedServer>,
-    ) -> Result<(), ApiError> {
+    /// What is to be applied of the outcomes of a scanner, with their times.
+    fn judge_all(&self, unix_now_ms: i64, name: &str, outcomes: Vec<ScannedServer>) -> Vec<ScanOutcome> {
         let judged = outcomes.into_iter().map(wire::outcome).filter_map(|(age_ms, outcome)| {
             let mut outcome = self.judge(Some(name), outcome)?;
             let t_ms = unix_now_ms - age_ms;
@@ -147,11 +155,7 @@ impl Scanners {
             outcome.sent_ms = outcome.sent_ms.map(|sent_age_ms| unix_now_ms - sent_age_ms);
             Some(outcome)
         });
-        let judged: Vec<ScanOutcome> = judged.collect();
-        if !judged.is_empty() || self.has_own() {
-            engine.call(move |thread| thread.apply_remote_outcomes(judged)).await?;
-        }
-        Ok(())
+        judged.collect()
     }
 
     async fn wait_for_scans(&self, name: &str, session: u64, exchange: u64, wait: Duration) -> (u64, Vec<ScanRequest>) {

@@ -4,6 +4,7 @@
 //! joined, nothing is noted here, and every scan is the own scanner's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -85,6 +86,9 @@ struct Joined {
     queue: VecDeque<ScanRequest>,
     /// How many more scans it can take.
     space: usize,
+    /// Its outcomes with smaller numbers have arrived; are in the log.
+    received: u64,
+    logged: u64,
     counts: ScannerCounts,
 }
 
@@ -211,6 +215,8 @@ impl Pool {
             handed: Vec::new(),
             queue: VecDeque::new(),
             space: 0,
+            received: 0,
+            logged: 0,
             counts: ScannerCounts::default(),
         });
         (joined.heard_ms, joined.region, joined.space) = (now_ms, region, space);
@@ -246,6 +252,31 @@ impl Pool {
             joined.handed.clone_from(&scans);
         }
         (joined.batch, scans)
+    }
+
+    /// A scanner hands in outcomes with these numbers, and has those before `oldest` no more. Returns the number before which
+    /// all have arrived.
+    pub fn receive(&mut self, name: &str, session: u64, oldest: u64, numbers: Range<u64>) -> u64 {
+        let joined = self.scanners.get_mut(name).filter(|joined| joined.session == session);
+        let Some(joined) = joined else { return 0 };
+        joined.received = joined.received.max(oldest);
+        if numbers.start <= joined.received {
+            joined.received = joined.received.max(numbers.end);
+        }
+        joined.received
+    }
+
+    /// The outcomes of a scanner before this number are in the log.
+    pub fn note_logged(&mut self, name: &str, session: u64, number: u64) {
+        if let Some(joined) = self.scanners.get_mut(name).filter(|joined| joined.session == session) {
+            joined.logged = joined.logged.max(number);
+        }
+    }
+
+    /// The numbers before which all outcomes of a scanner have arrived, and are in the log.
+    pub fn progress(&self, name: &str, session: u64) -> (u64, u64) {
+        let joined = self.scanners.get(name).filter(|joined| joined.session == session);
+        joined.map_or((0, 0), |joined| (joined.received, joined.logged))
     }
 
     /// The outcome of a scan; `by`: the scanner, `None`: the own one. Returns what is to be applied: nothing if the scan

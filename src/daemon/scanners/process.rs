@@ -77,8 +77,11 @@ struct Process {
     session: u64,
     /// Times of outcomes count from here: nobody can set this clock.
     start: Instant,
-    /// What the daemon does not have yet.
+    /// What is not in the daemon's log yet.
     waiting: VecDeque<ScanOutcome>,
+    /// The number of the first of them, from the start of the process, and how many have arrived at the daemon.
+    oldest: u64,
+    arrived: usize,
     dropped: u64,
     in_progress: usize,
     settings_known: Option<u64>,
@@ -133,6 +136,8 @@ impl Process {
             session,
             start,
             waiting: VecDeque::new(),
+            oldest: 0,
+            arrived: 0,
             dropped: 0,
             in_progress: 0,
             settings_known: None,
@@ -152,12 +157,11 @@ impl Process {
         loop {
             self.gather().await?;
             match self.exchange().await {
-                Ok((count, scans)) => {
+                Ok(scans) => {
                     if is_reported != Some(true) {
                         tracing::info!("the daemon answers");
                     }
                     is_reported = Some(true);
-                    self.waiting.drain(..count);
                     pause = PAUSES[0];
                     self.take(scans).await?;
                 }
@@ -185,7 +189,7 @@ impl Process {
     /// Waits a moment for outcomes.
     async fn gather(&mut self) -> anyhow::Result<()> {
         let until = tokio::time::Instant::now() + GATHER;
-        while self.waiting.len() < SCANS_MAX {
+        while self.waiting.len() - self.arrived < SCANS_MAX {
             match tokio::time::timeout_at(until, self.outcomes.recv()).await {
                 Ok(Some(batch)) => self.keep(batch),
                 Ok(None) => bail!("the scanner has ended"),
@@ -196,11 +200,17 @@ impl Process {
             self.keep(batch);
         }
         if let Some(surplus @ 1..) = self.waiting.len().checked_sub(OUTCOMES_MAX) {
-            self.waiting.drain(..surplus);
+            self.drop_oldest(surplus);
             self.dropped += surplus as u64;
             tracing::warn!(dropped = self.dropped, "outcomes were dropped, because the daemon has been away for long");
         }
         Ok(())
+    }
+
+    fn drop_oldest(&mut self, count: usize) {
+        self.waiting.drain(..count);
+        self.oldest += count as u64;
+        self.arrived = self.arrived.saturating_sub(count);
     }
 
     fn keep(&mut self, batch: Vec<ScanOutcome>) {
@@ -208,33 +218,41 @@ impl Process {
         self.waiting.extend(batch);
     }
 
-    /// Hands in the first outcomes that wait. Returns how many, and the daemon's answer.
-    async fn exchange(&mut self) -> Result<(usize, Scans), ExchangeError> {
-        let (count, body) = self.body();
+    /// Hands in the first outcomes that have not arrived.
+    async fn exchange(&mut self) -> Result<Scans, ExchangeError> {
+        let body = self.body();
         let link = self.links.all[self.links.current].clone();
         let (done, result) = oneshot::channel();
         tokio::task::spawn_blocking(move || _ = done.send(link.post(&body)));
         let answer = result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())));
         match answer? {
             Scans { leader: Some(leader), .. } => Err(ExchangeError::Follows { leader }),
-            scans => Ok((count, scans)),
+            scans => Ok(scans),
         }
     }
 
-    /// The next request, and the outcomes in it: as many as the daemon takes at once.
-    fn body(&mut self) -> (usize, Vec<u8>) {
+    /// The next request, with as many outcomes as the daemon takes at once.
+    fn body(&mut self) -> Vec<u8> {
         let now_ms = self.start.elapsed().as_millis() as i64;
-        let mut count = self.waiting.len().min(SCANS_MAX);
+        let left = self.waiting.len() - self.arrived;
+        let mut count = left.min(SCANS_MAX);
         loop {
-            let outcomes = self.waiting.iter().take(count).map(|outcome| wire::scanned(outcome.clone(), now_ms));
+            let outcomes = self
+                .waiting
+                .iter()
+                .skip(self.arrived)
+                .take(count)
+                .map(|outcome| wire::scanned(outcome.clone(), now_ms));
             // If more outcomes wait, they are handed in first.
-            let is_behind = self.waiting.len() > count;
+            let is_behind = left > count;
             let space =
                 (self.options.scan.scans_in_flight_max as usize).saturating_sub(self.in_progress).min(SCANS_MAX);
             let request = ScannersExchange {
                 name: self.options.name.clone(),
                 region: self.options.region.clone(),
                 session: self.session,
+                oldest: self.oldest,
+                first: self.oldest + self.arrived as u64,
                 space: if is_behind { 0 } else { space as u32 },
                 outcomes: outcomes.collect(),
                 settings_known: self.settings_known,
@@ -242,11 +260,11 @@ impl Process {
             };
             let body = json::to_vec(&request);
             if body.len() <= REQUEST_BODY_BYTES_MAX {
-                return (count, body);
+                return body;
             }
             if count == 1 {
                 // No server that means well has such an answer.
-                let outcome = &mut self.waiting[0];
+                let outcome = &mut self.waiting[self.arrived];
                 tracing::warn!(scan = outcome.id, "an outcome is too large for the daemon");
                 *outcome = wire::failed(outcome.id, outcome.server);
             }
@@ -254,7 +272,12 @@ impl Process {
         }
     }
 
-    async fn take(&mut self, Scans { batch, scans, settings, .. }: Scans) -> anyhow::Result<()> {
+    async fn take(&mut self, answer: Scans) -> anyhow::Result<()> {
+        let Scans { batch, scans, received, logged, settings, .. } = answer;
+        let count =
+            |number: u64, waiting: usize, oldest: u64| number.saturating_sub(oldest).min(waiting as u64) as usize;
+        self.arrived = count(received, self.waiting.len(), self.oldest);
+        self.drop_oldest(count(logged, self.arrived, self.oldest));
         if let Some(settings) = settings {
             let scan = wire::with_settings(&self.options.scan, &settings).map_err(anyhow::Error::msg)?;
             self.scanner.reloader().reload(scan).await.context("the daemon's settings cannot be used")?;
