@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use clqd::api::requests::ScannersExchange;
 use clqd::fleet::FaultShares;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 
@@ -141,6 +142,37 @@ fn outcomes_wait_while_the_daemon_is_away() {
     drop(scanner);
     scanning.daemon.stop();
     scanning.sandbox.assert_replay_equals_state();
+}
+
+#[test]
+fn a_scanner_learns_which_outcomes_are_in_the_log() {
+    let mut scanning = Scanning::start("");
+    let exchange = |daemon: &Daemon, oldest: u64, first: u64, count: u64| {
+        let missed =
+            |id: u64| json!({"id": id, "server": 1, "age_ms": 5, "attempts": [], "missed": "timeout", "settings": []});
+        let outcomes: Vec<Value> = (0..count).map(missed).collect();
+        let request = json!({"name": "one", "region": "eu", "session": 7, "space": 0, "oldest": oldest, "first": first,
+            "outcomes": outcomes});
+        let request: ScannersExchange = serde_json::from_value(request).expect("a request");
+        let answer = daemon.client().expect("a connection").lines(&request).expect("an answer").remove(0);
+        (answer.received, answer.logged)
+    };
+    assert_eq!(exchange(&scanning.daemon, 0, 0, 3).0, 3);
+    wait_until("they are in the log", || exchange(&scanning.daemon, 0, 3, 0) == (3, 3));
+    assert_eq!(exchange(&scanning.daemon, 3, 5, 2).0, 3, "two are missing");
+    assert_eq!(exchange(&scanning.daemon, 3, 3, 4).0, 7);
+    // Another daemon has nothing of these, and what the scanner has no more is in the log.
+    scanning.daemon.kill();
+    scanning.daemon = scanning.sandbox.start();
+    assert_eq!(exchange(&scanning.daemon, 6, 7, 1).0, 6);
+    assert_eq!(exchange(&scanning.daemon, 6, 6, 2).0, 8);
+    wait_until("they are in the log", || exchange(&scanning.daemon, 6, 8, 0) == (8, 8));
+    let request =
+        json!({"name": "one", "region": "eu", "session": 7, "space": 0, "oldest": 2, "first": 1, "outcomes": []});
+    let request: ScannersExchange = serde_json::from_value(request).expect("a request");
+    let error = scanning.daemon.client().expect("a connection").lines(&request).expect_err("not valid").to_string();
+    assert!(error.contains("the numbers of outcomes are not valid"), "{error}");
+    scanning.daemon.stop();
 }
 
 #[test]
