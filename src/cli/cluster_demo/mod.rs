@@ -237,6 +237,11 @@ impl Demo {
 
     /// Starts the parts again that were away long enough.
     fn start_due(&mut self, picture: &mut Picture) -> anyhow::Result<()> {
+        for part in self.nodes.parts.iter_mut().chain(&mut self.engines).chain(&mut self.scanners) {
+            if part.has_ended() {
+                picture.event(format!("{} has ended by itself", part.name));
+            }
+        }
         let is_due = |part: &Part| part.starts_in().is_some_and(|left| left.is_zero());
         for node in 0..COUNT {
             if is_due(&self.nodes.parts[node]) && self.nodes.start(node)? {

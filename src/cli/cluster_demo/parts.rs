@@ -11,8 +11,9 @@ use anyhow::Context;
 /// How long a killed part is away.
 const AWAY: Duration = Duration::from_secs(8);
 
-/// Kills a process when its parent ends, however that happens.
-const SUPERVISOR: &str = r#""$@" & process=$!; read -r line; kill -9 $process; wait $process 2>/dev/null"#;
+/// Kills a process when its parent ends, however that happens; ends with the process.
+const SUPERVISOR: &str = r#"exec 3<&0; "$@" 3<&- & process=$!; { read -r line <&3; kill -9 $process; } & reader=$!
+    wait $process 2>/dev/null; kill $reader 2>/dev/null"#;
 
 /// A process.
 pub struct Part {
@@ -54,6 +55,15 @@ impl Part {
             _ = supervisor.wait();
             self.killed = Some(Instant::now());
         }
+    }
+
+    /// Whether it has just ended by itself: Galera ends a node that cannot get its state. It starts again, as with systemd.
+    pub fn has_ended(&mut self) -> bool {
+        let has_ended = self.supervisor.as_mut().is_some_and(|supervisor| !matches!(supervisor.try_wait(), Ok(None)));
+        if has_ended {
+            self.kill();
+        }
+        has_ended
     }
 
     /// How long until it starts again; `None`: it has started.
