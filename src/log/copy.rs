@@ -12,11 +12,10 @@ use super::LogEvent;
 use super::batch::SegmentHeader;
 use super::decode::{DecodeError, Decoder};
 use super::error::LogError;
-use super::segment::{Cut, LogReader, segments};
+use super::segment::Cut;
 use super::sync_dir;
 use super::writer::{
-    BatchBuilder, LogWriter, SealedBatch, Segment, WriterSettings, begin_segment, create_dir, lock, new_header,
-    remove_cut, reopen_segment,
+    BatchBuilder, LogEnd, LogWriter, SealedBatch, Segment, WriterSettings, begin_segment, new_header, reopen_segment,
 };
 
 /// Why a batch cannot be the next one of a copy.
@@ -87,22 +86,10 @@ impl LogCopy {
     /// Opens a log to continue it as a copy; creates the directory if it is missing. A log without a segment
     /// begins with batch `first_seq`. Returns the cut that a crash left at its end, which is removed.
     pub fn open(dir: &Path, first_seq: u64) -> Result<(LogCopy, CopyDecoder, Option<Cut>), LogError> {
-        create_dir(dir)?;
-        let lock = lock(dir)?;
-        let files = segments(dir)?;
-        // Older segments were complete when their successor was begun.
-        let mut reader = LogReader::of(files[files.len().saturating_sub(2)..].to_vec());
-        while reader.read_batch(|_| ())?.is_some() {}
-        let next_seq = reader.next_seq().unwrap_or(first_seq);
-        let cut = reader.cut().cloned();
-        if let Some(cut) = &cut {
-            remove_cut(cut, dir)?;
-        }
-        let mut existing = files.into_iter().filter(|file| file.path.exists());
-        let last = existing.next_back();
+        let LogEnd { lock, reader, next_seq, cut, last, before } = LogEnd::open(dir, first_seq)?;
         let segment = last.as_ref().map(|last| reopen_segment(&last.path)).transpose()?;
         let is_empty = last.as_ref().is_some_and(|last| last.first_seq == next_seq);
-        let before = existing.next_back().filter(|_| last.is_some_and(|last| !reader.is_announced(last.first_seq)));
+        let before = before.filter(|_| last.is_some_and(|last| !reader.is_announced(last.first_seq)));
         let last_ms = reader.last_ms();
         let of_segment = segment.as_ref().map(|segment| segment.header);
         let decoder = CopyDecoder { segment: of_segment, decoder: reader.into_decoder(), next_seq };

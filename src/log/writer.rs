@@ -33,6 +33,40 @@ impl WriterSettings {
     }
 }
 
+/// The end of a log that is to be continued.
+pub(super) struct LogEnd {
+    pub lock: Flock<File>,
+    /// It has read the last batches.
+    pub reader: LogReader,
+    pub next_seq: u64,
+    /// What a crash left at the end; it is removed.
+    pub cut: Option<Cut>,
+    /// The newest segment, and the one before.
+    pub last: Option<SegmentFile>,
+    pub before: Option<SegmentFile>,
+}
+
+impl LogEnd {
+    /// Locks a log and reads its end; creates the directory if it is missing. A log without a segment begins with batch
+    /// `first_seq`.
+    pub fn open(dir: &Path, first_seq: u64) -> Result<LogEnd, LogError> {
+        create_dir(dir)?;
+        let lock = lock(dir)?;
+        let files = segments(dir)?;
+        // Older segments were complete when their successor was begun.
+        let mut reader = LogReader::of(files[files.len().saturating_sub(2)..].to_vec());
+        while reader.read_batch(|_| ())?.is_some() {}
+        let next_seq = reader.next_seq().unwrap_or(first_seq);
+        let cut = reader.cut().cloned();
+        if let Some(cut) = &cut {
+            remove_cut(cut, dir)?;
+        }
+        let mut existing = files.into_iter().filter(|file| file.path.exists());
+        let last = existing.next_back();
+        Ok(LogEnd { lock, reader, next_seq, cut, last, before: existing.next_back() })
+    }
+}
+
 /// Events that are written and synced together.
 #[derive(Debug)]
 pub struct Batch {
@@ -214,22 +248,10 @@ impl LogWriter {
         now_ms: i64,
     ) -> Result<(LogWriter, BatchBuilder, Option<Cut>), LogError> {
         let dir = &settings.dir;
-        create_dir(dir)?;
-        let lock = lock(dir)?;
-        let files = segments(dir)?;
-        // Older segments were complete when their successor was begun.
-        let mut reader = LogReader::of(files[files.len().saturating_sub(2)..].to_vec());
-        while reader.read_batch(|_| ())?.is_some() {}
-        let next_seq = reader.next_seq().unwrap_or(first_seq);
-        let cut = reader.cut().cloned();
-        if let Some(cut) = &cut {
-            remove_cut(cut, dir)?;
-        }
-        let mut existing = files.into_iter().filter(|file| file.path.exists());
-        let last = existing.next_back();
+        let LogEnd { lock, reader, next_seq, cut, last, before } = LogEnd::open(dir, first_seq)?;
         // A segment without a batch has the name of the new one, so the log continues in it.
         let (segment, before) = match last {
-            Some(empty) if empty.first_seq == next_seq => (reopen_segment(&empty.path)?, existing.next_back()),
+            Some(empty) if empty.first_seq == next_seq => (reopen_segment(&empty.path)?, before),
             last => (begin_segment(dir, new_header(next_seq, now_ms))?, last),
         };
         let last_ms = reader.last_ms();
@@ -325,7 +347,7 @@ pub(super) fn reopen_segment(path: &Path) -> Result<Segment, LogError> {
     Ok(Segment { file, path: path.to_owned(), header })
 }
 
-pub(super) fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
+fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
     let path = &cut.path;
     match cut.position {
         // Not even the header was on disk.
@@ -338,7 +360,7 @@ pub(super) fn remove_cut(cut: &Cut, dir: &Path) -> Result<(), LogError> {
     sync_dir(dir)
 }
 
-pub(super) fn create_dir(dir: &Path) -> Result<(), LogError> {
+fn create_dir(dir: &Path) -> Result<(), LogError> {
     if dir.is_dir() {
         return Ok(());
     }
@@ -348,7 +370,7 @@ pub(super) fn create_dir(dir: &Path) -> Result<(), LogError> {
 }
 
 /// Locks a log. Its owner's process number is in the file.
-pub(super) fn lock(dir: &Path) -> Result<Flock<File>, LogError> {
+fn lock(dir: &Path) -> Result<Flock<File>, LogError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o640).open(&path);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::lease::Lease;
 use crate::archive::{Leader, Member};
+use crate::daemon::scanners::pool::simulation::Random;
 use crate::daemon::scanners::pool::tests::{outcome, request};
 use crate::daemon::scanners::pool::{Greeting, Pool};
 use crate::model::ServerKey;
@@ -28,19 +29,6 @@ const START_MS: i64 = 1_763_942_400_000;
 /// How far clocks are apart; in some runs, they jump.
 const SKEW_MS: u64 = 300;
 const JUMP_MS: u64 = 20_000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-
-    fn is(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Event {

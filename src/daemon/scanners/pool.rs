@@ -485,6 +485,6 @@ fn note(regions: &mut SmallVec<[Region; 4]>, region: Region) {
 }
 
 #[cfg(test)]
-mod simulation;
+pub(in crate::daemon) mod simulation;
 #[cfg(test)]
 pub(in crate::daemon) mod tests;

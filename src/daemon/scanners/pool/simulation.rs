@@ -6,15 +6,15 @@ use super::tests::{outcome, request};
 use super::*;
 use crate::scan::MissReason;
 
-struct Random(u64);
+pub(in crate::daemon) struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 
-    fn is(&mut self, percent: u64) -> bool {
+    pub fn is(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
