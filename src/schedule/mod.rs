@@ -97,6 +97,10 @@ pub struct Schedule {
 
 /// An outcome that is handed in again is at most such a part of the interval of class 1 later: 4 s of two minutes.
 const REPEAT_SHARE: i64 = 30;
+const REPEAT_MS_MAX: i64 = 4_000;
+
+/// The time of an outcome of an earlier process is moved forward by this at most.
+const MOVED_MS_MAX: i64 = 15_000;
 
 /// Interval of the scans of a boosted server.
 pub const BOOST_INTERVAL_MS: i64 = MINUTE_MS;
@@ -250,13 +254,16 @@ impl Schedule {
         id < self.first_id
     }
 
-    /// Whether the outcome of an earlier process's scan says nothing new, since the server was scanned at `since_ms`. If
-    /// that process has applied it, and the scanner hands it in again because it got no answer, its time can be a little
-    /// later: clocks and ways of machines differ. Two scans of a server are further apart: at least
-    /// 8 s, if the interval is two minutes.
-    pub fn is_late(&self, id: u64, t_ms: i64, since_ms: i64) -> bool {
-        let margin_ms = self.intervals.classes_ms[0] / REPEAT_SHARE;
-        self.is_earlier(id) && t_ms <= since_ms.saturating_add(margin_ms)
+    /// Whether the outcome of an earlier process's scan comes too late. The server was scanned at `scanned_ms`, and the
+    /// newest outcome of all is of `newest_ms`.
+    ///
+    /// - If that process has applied it, and the scanner hands it in again because it got no answer, its time can be a
+    ///   little later: clocks and ways of machines differ. Two elastic scans of a server are twice as far apart.
+    /// - It would get the time of the newest outcome, because time never goes back.
+    pub fn is_late(&self, id: u64, t_ms: i64, scanned_ms: i64, newest_ms: i64) -> bool {
+        let margin_ms = (self.intervals.classes_ms[0] / REPEAT_SHARE).min(REPEAT_MS_MAX);
+        let is_repeated = t_ms <= scanned_ms.saturating_add(margin_ms);
+        self.is_earlier(id) && (is_repeated || newest_ms.saturating_sub(t_ms) > MOVED_MS_MAX)
     }
 
     pub fn is_in_flight(&self, server: ServerKey) -> bool {

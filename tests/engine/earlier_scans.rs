@@ -43,8 +43,12 @@ fn answers_count_and_misses_do_not() {
     assert_eq!(state.engine.status().counts.snapshots, 2);
 
     // Late ones are recognised before their times are moved forward, and so is one that is handed in again.
-    assert!(state.engine.is_late(ServerKey(1), 999, START_MS + 5));
-    assert!(state.engine.is_late(ServerKey(1), 999, START_MS + 5 + 4_000));
-    assert!(!state.engine.is_late(ServerKey(1), 999, START_MS + 5 + 4_001));
-    assert!(!state.engine.is_late(ServerKey(1), 1_001, START_MS + 5));
+    let is_late = |id, after_ms, newest_ms| {
+        let (t_ms, newest_ms) = (START_MS + 5 + after_ms, START_MS + newest_ms);
+        state.engine.is_late(ServerKey(1), id, t_ms, newest_ms)
+    };
+    assert!(is_late(999, 0, 5) && is_late(999, 4_000, 5));
+    assert!(!is_late(999, 4_001, 5) && !is_late(1_001, 0, 5));
+    // Its time would be moved forward by more than 15 s.
+    assert!(!is_late(999, 4_001, 19_006) && is_late(999, 4_001, 19_007));
 }

@@ -37,7 +37,8 @@ pub struct ScannersExchange {
     /// The `batch` of the last answer with scans that it got; 0: none. The scans of an answer that was lost are sent again.
     #[serde(default)]
     pub batch_known: u64,
-    /// Outcomes are numbered from the start of the scanner. Those with smaller numbers are in the log of some daemon.
+    /// Outcomes are numbered from the start of the scanner. The scanner has those with smaller numbers no more: they
+    /// are in the log, or were too many.
     #[serde(default)]
     pub oldest: u64,
     /// The number of the first one in `outcomes`.

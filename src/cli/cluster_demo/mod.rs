@@ -238,7 +238,7 @@ impl Demo {
     /// Starts the parts again that were away long enough.
     fn start_due(&mut self, picture: &mut Picture) -> anyhow::Result<()> {
         for part in self.nodes.parts.iter_mut().chain(&mut self.engines).chain(&mut self.scanners) {
-            if part.has_ended() {
+            if part.note_end() {
                 picture.event(format!("{} has ended by itself", part.name));
             }
         }

@@ -23,12 +23,13 @@ pub struct Part {
     log: PathBuf,
     /// `None`: it is away.
     supervisor: Option<Child>,
+    started: Option<Instant>,
     killed: Option<Instant>,
 }
 
 impl Part {
     pub fn new(name: String, program: &Path, arguments: Vec<OsString>, log: PathBuf) -> Part {
-        Part { name, program: program.to_owned(), arguments, log, supervisor: None, killed: None }
+        Part { name, program: program.to_owned(), arguments, log, supervisor: None, started: None, killed: None }
     }
 
     /// Starts it, with further arguments.
@@ -39,7 +40,7 @@ impl Part {
         command.args(["-c", SUPERVISOR, "supervisor"]).arg(&self.program).args(&self.arguments).args(more);
         command.stdin(Stdio::piped()).stdout(log.try_clone().with_context(failed)?).stderr(log);
         self.supervisor = Some(command.spawn().with_context(failed)?);
-        self.killed = None;
+        (self.started, self.killed) = (Some(Instant::now()), None);
         Ok(())
     }
 
@@ -57,11 +58,13 @@ impl Part {
         }
     }
 
-    /// Whether it has just ended by itself: Galera ends a node that cannot get its state. It starts again, as with systemd.
-    pub fn has_ended(&mut self) -> bool {
+    /// Notes whether it has ended by itself: Galera ends a node that cannot get its state. It starts again, as with systemd.
+    pub fn note_end(&mut self) -> bool {
         let has_ended = self.supervisor.as_mut().is_some_and(|supervisor| !matches!(supervisor.try_wait(), Ok(None)));
         if has_ended {
             self.kill();
+            // It has nothing newer than at its start.
+            self.killed = self.started;
         }
         has_ended
     }

@@ -285,12 +285,13 @@ impl Engine {
         let number = leading.pool.receive(name, session, oldest, first..first + message.outcomes.len() as u64);
         // What is applied now is in the next batch that is made.
         let after = self.log.len() + 1 + usize::from(leading.unanswered.is_some());
-        leading.handed_in.push((after, name, session, number));
-        for (outcome, age_ms) in &message.outcomes {
+        leading.handed_in.push((after, name, session, number.unwrap_or_default()));
+        for (outcome, age_ms) in message.outcomes.iter().filter(|_| number.is_some()) {
             let leading = self.leading.as_mut()?;
             let Some(outcome) = leading.pool.judge(clock_ms, Some(name), outcome.clone()) else { continue };
             let (t_ms, since_ms) = (now_ms - age_ms, self.state.scanned_ms.get(&outcome.server));
-            if !leading.schedule.is_late(outcome.id, t_ms, since_ms.copied().unwrap_or(i64::MIN)) {
+            let since_ms = since_ms.copied().unwrap_or(i64::MIN);
+            if !leading.schedule.is_late(outcome.id, t_ms, since_ms, self.state.last_ms) {
                 self.apply(&outcome, t_ms, now_ms);
             }
         }
@@ -354,14 +355,14 @@ impl Scanner {
         Message { name, session: self.session, space: 8, batch_known: self.batch_known, oldest, first, outcomes }
     }
 
-    /// As `scanners::process`.
-    fn take(&mut self, answer: Answer) {
+    /// As `scanners::process`. Returns the outcomes that it need not keep.
+    fn take(&mut self, answer: Answer) -> Vec<ScanOutcome> {
         self.batch_known = answer.batch;
         self.scans.extend(answer.scans);
         self.arrived = self.waiting.len().min(answer.received.saturating_sub(self.oldest) as usize);
         let logged = self.arrived.min(answer.logged.saturating_sub(self.oldest) as usize);
-        self.waiting.drain(..logged);
         (self.oldest, self.arrived) = (self.oldest + logged as u64, self.arrived - logged);
+        self.waiting.drain(..logged).map(|(outcome, _)| outcome).collect()
     }
 }
 
@@ -382,6 +383,10 @@ fn made(scan: &ScanRequest, scans: &mut u64, random: &mut Random) -> ScanOutcome
         snapshot.map = scans.to_string().into();
     }
     outcome
+}
+
+fn is_of(outcome: &ScanOutcome, scan: &str) -> bool {
+    outcome.result.as_ref().is_ok_and(|snapshot| snapshot.map.as_str() == scan)
 }
 
 /// What came of a run.
@@ -485,7 +490,20 @@ fn run(seed: u64) -> Counts {
                 // The answer is lost.
                 _ if fate > 95 => scanner.engine = (at + usize::from(random.is(50))) % ENGINES,
                 None => scanner.engine = (at + 1) % ENGINES,
-                Some(answer) => scanner.take(answer),
+                Some(answer) => {
+                    let logged = scanner.take(answer);
+                    let kept = |event: &Event| match event {
+                        Event::Answer { scan, .. } => logged.iter().any(|it| is_of(it, scan)),
+                        _ => false,
+                    };
+                    let leading = engine.leading.as_ref().expect("it has answered");
+                    let unanswered = leading.unanswered.iter().filter(|batch| tables.log.last() != Some(batch));
+                    let not_logged = unanswered.flat_map(|batch| &batch.events).chain(&leading.pending);
+                    assert!(
+                        !not_logged.into_iter().any(kept),
+                        "seed {seed}: an outcome is dropped that is not in the log"
+                    );
+                }
             }
         }
         let arrived: Vec<_> = late.extract_if(.., |(at_ms, ..)| *at_ms <= now_ms).collect();

@@ -267,6 +267,11 @@ impl EngineThread {
     }
 
     fn release_synced(&mut self) {
+        let synced = self.log.synced();
+        while let Some(first) = self.handed_in.first_entry().filter(|first| first.key().0 <= synced) {
+            let ((_, scanner), handed_in) = first.remove_entry();
+            self.scanners.note_logged(&scanner, handed_in);
+        }
         if self.publisher.can_catch_up(&self.state.engine) {
             self.publish();
         }
@@ -274,7 +279,6 @@ impl EngineThread {
         if self.publisher.is_behind() {
             return;
         }
-        let synced = self.log.synced();
         while self.unsynced.front().is_some_and(|(seq, _)| *seq <= synced) {
             let Some((_, send)) = self.unsynced.pop_front() else { return };
             send();

@@ -34,6 +34,7 @@ use self::durability::{Checkpoints, Unsynced};
 pub(super) use self::handle::{Command, EngineEnded, EngineHandle, Heartbeat};
 use self::inbox::{Inbox, Received};
 pub(super) use self::long_requests::StartedRescan;
+pub(super) use self::outcomes::HandedIn;
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -112,8 +113,8 @@ pub struct EngineThread {
     log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
-    /// What is told to scanners when the outcomes that they have handed in are in the log.
-    handed_in: Vec<Unsynced>,
+    /// What scanners have handed in and is not in the log yet, by batch and name of the scanner.
+    handed_in: BTreeMap<(u64, String), HandedIn>,
     /// What waits until database and time are certain.
     uncertain: Vec<Unsynced>,
     checkpoints: Checkpoints,
@@ -205,7 +206,7 @@ impl EngineThread {
             waiting_reads: Vec::new(),
             log,
             unsynced: VecDeque::new(),
-            handed_in: Vec::new(),
+            handed_in: BTreeMap::new(),
             uncertain: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,

@@ -10,6 +10,14 @@ use crate::model::{AdminCommand, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome};
 use crate::store::StoreError;
 
+/// What a scanner on another machine has handed in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::daemon) struct HandedIn {
+    pub session: u64,
+    /// Its outcomes with smaller numbers have arrived.
+    pub received: u64,
+}
+
 impl EngineThread {
     /// Applies an outcome of the own scanner, unless another region is asked first.
     pub(super) fn apply_outcome(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
@@ -19,21 +27,22 @@ impl EngineThread {
         }
     }
 
-    /// Applies outcomes of a scanner on another machine, and calls `note_logged` when they are in the log.
+    /// Applies outcomes of a scanner on another machine, which learns when they are in the log.
     pub(in crate::daemon) fn apply_remote_outcomes(
         &mut self,
         outcomes: Vec<ScanOutcome>,
-        note_logged: Unsynced,
+        scanner: String,
+        handed_in: HandedIn,
     ) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
         for scan in outcomes {
             let t_ms = scan.result.as_ref().map_or_else(|miss| miss.t_ms, |snapshot| snapshot.t_ms);
             // Times are only moved forward, so a late answer could look newer than what was scanned since.
-            if !self.state.engine.is_late(scan.server, scan.id, t_ms) {
+            if !self.state.engine.is_late(scan.server, scan.id, t_ms, self.last_outcome_ms) {
                 self.apply_judged(scan, now_ms)?;
             }
         }
-        self.handed_in.push(note_logged);
+        self.handed_in.insert((self.log.last_seq(), scanner), handed_in);
         self.changed_ms.get_or_insert(now_ms);
         Ok(())
     }
@@ -127,7 +136,7 @@ impl EngineThread {
     /// The results of scans since the last call, for the rescans that wait for them now: a rescan that
     /// begins later waits for a later scan.
     pub(super) fn take_scan_results(&mut self) -> Vec<Unsynced> {
-        let mut results = std::mem::take(&mut self.handed_in);
+        let mut results = Vec::new();
         while let Some(notice) = self.state.engine.poll_notice() {
             let answers_at = self.answers_at.remove(&notice.server);
             let Some(rescans) = self.rescans.take(notice.server) else { continue };

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use self::pool::{Greeting, Pool};
-use super::engine_thread::EngineHandle;
+use super::engine_thread::{EngineHandle, HandedIn};
 use crate::api::ScannerRow;
 use crate::api::requests::{ScannedServer, ScannersExchange, Scans};
 use crate::api::{ApiError, ErrorCode};
@@ -100,7 +100,7 @@ impl Scanners {
     /// A scanner hands in outcomes and takes scans, for which it waits a moment. `unix_now_ms`: the time at which the request
     /// arrived.
     pub async fn exchange(
-        self: &Arc<Self>,
+        &self,
         engine: &EngineHandle,
         settings: &ScanSettings,
         unix_now_ms: i64,
@@ -123,10 +123,11 @@ impl Scanners {
             if !outcomes.is_empty() || self.has_own() {
                 let numbers = first..first + outcomes.len() as u64;
                 let received = self.pool().receive(&name, session, oldest, numbers);
-                let (scanners, logged_name) = (Arc::clone(self), name.clone());
-                let note_logged = Box::new(move || scanners.pool().note_logged(&logged_name, session, received));
+                // Some before them are missing: all are handed in again.
+                let outcomes = if received.is_some() { outcomes } else { Vec::new() };
                 let judged = self.judge_all(unix_now_ms, &name, outcomes);
-                engine.call(move |thread| thread.apply_remote_outcomes(judged, note_logged)).await?;
+                let (scanner, handed_in) = (name.clone(), HandedIn { session, received: received.unwrap_or_default() });
+                engine.call(move |thread| thread.apply_remote_outcomes(judged, scanner, handed_in)).await?;
             }
             Ok::<_, ApiError>(self.wait_for_scans(&name, session, exchange, wait).await)
         };
@@ -141,6 +142,11 @@ impl Scanners {
         let settings = (settings_known != Some(settings.hash)).then_some(settings);
         let scans = scans.into_iter().map(wire::task).collect();
         Ok(Scans { batch, scans, received, logged, settings, leader: None })
+    }
+
+    /// The outcomes that a scanner has handed in are in the log.
+    pub fn note_logged(&self, scanner: &str, handed_in: HandedIn) {
+        self.pool().note_logged(scanner, handed_in.session, handed_in.received);
     }
 
     /// What is to be applied of the outcomes of a scanner, with their times.

@@ -255,15 +255,15 @@ impl Pool {
     }
 
     /// A scanner hands in outcomes with these numbers, and has those before `oldest` no more. Returns the number before which
-    /// all have arrived.
-    pub fn receive(&mut self, name: &str, session: u64, oldest: u64, numbers: Range<u64>) -> u64 {
-        let joined = self.scanners.get_mut(name).filter(|joined| joined.session == session);
-        let Some(joined) = joined else { return 0 };
+    /// all have arrived; `None`: some before these have not, and these are not taken either.
+    pub fn receive(&mut self, name: &str, session: u64, oldest: u64, numbers: Range<u64>) -> Option<u64> {
+        let joined = self.scanners.get_mut(name).filter(|joined| joined.session == session)?;
         joined.received = joined.received.max(oldest);
-        if numbers.start <= joined.received {
-            joined.received = joined.received.max(numbers.end);
+        if numbers.start > joined.received {
+            return None;
         }
-        joined.received
+        joined.received = joined.received.max(numbers.end);
+        Some(joined.received)
     }
 
     /// The outcomes of a scanner before this number are in the log.

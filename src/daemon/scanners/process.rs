@@ -1,5 +1,5 @@
 //! The process of `clqd scan --join`: scans for a daemon on another machine. It has no state: what it holds are scans in
-//! progress, and outcomes that the daemon does not have yet.
+//! progress, and outcomes that are not in the daemon's log yet.
 
 #![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "ages of outcomes; the daemon has the clock"))]
 
@@ -32,7 +32,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2
 /// After a refusal: a token that is not valid is not tried often.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
-/// Outcomes that wait for a daemon that is away, at most: some minutes of 2,000 servers. Beyond it, the oldest are dropped.
+/// Outcomes that are kept until they are in the daemon's log, at most: some minutes of 2,000 servers. Beyond it, the oldest
+/// are dropped.
 const OUTCOMES_MAX: usize = 20_000;
 
 /// An answer is at most so long, bytes.
@@ -200,9 +201,15 @@ impl Process {
             self.keep(batch);
         }
         if let Some(surplus @ 1..) = self.waiting.len().checked_sub(OUTCOMES_MAX) {
+            let lost = surplus.saturating_sub(self.arrived) as u64;
             self.drop_oldest(surplus);
-            self.dropped += surplus as u64;
-            tracing::warn!(dropped = self.dropped, "outcomes were dropped, because the daemon has been away for long");
+            if lost > 0 {
+                self.dropped += lost;
+                tracing::warn!(
+                    dropped = self.dropped,
+                    "outcomes were dropped, because the daemon has been away for long"
+                );
+            }
         }
         Ok(())
     }

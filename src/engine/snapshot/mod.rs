@@ -83,14 +83,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether an outcome is that of a scan of an earlier process, and the server was scanned or added since: the other
-    /// process may have had another server under the key, or may have applied this outcome.
-    pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64) -> bool {
+    /// Whether an outcome is that of a scan of an earlier process, and comes too late: the server was scanned or added since
+    /// (the other process may have had another server under the key, or may have applied this outcome), or the newest
+    /// outcome is much newer.
+    pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64, newest_ms: i64) -> bool {
         let since_ms = self.server_state(server).map_or(i64::MAX, |server_state| {
             let record = &server_state.record;
             record.last_scan_ms.unwrap_or(i64::MIN).max(record.added_ms)
         });
-        self.schedule.is_late(id, t_ms, since_ms)
+        self.schedule.is_late(id, t_ms, since_ms, newest_ms)
     }
 
     /// An answer to a scan of an earlier process.

@@ -137,11 +137,10 @@ impl Cluster {
         let state = self.nodes[first].dir.join("data/grastate.dat");
         let text = std::fs::read_to_string(&state).expect("the state of a node");
         std::fs::write(&state, text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1")).expect("written");
-        for offset in 0..NODES {
-            let index = (first + offset) % NODES;
-            self.launch(index, offset == 0);
-            self.wait_until_synced(index).await;
-        }
+        self.launch(first, true);
+        self.wait_until_synced(first).await;
+        (1..NODES).for_each(|offset| self.launch((first + offset) % NODES, false));
+        self.wait_until_all_synced().await;
     }
 
     /// Starts nodes again that have ended by themselves, as systemd does: Galera ends a node whose state transfer fails.

@@ -196,19 +196,19 @@ fn what_a_scanner_has_too_long_is_given_again_and_others_take_no_more_than_they_
 #[test]
 fn a_scanner_keeps_its_outcomes_until_they_are_in_the_log() {
     let (mut first, mut other) = (pool(&["a"]), pool(&["a"]));
-    assert_eq!(first.receive("a", 1, 0, 0..5), 5);
+    assert_eq!(first.receive("a", 1, 0, 0..5), Some(5));
     assert_eq!(first.progress("a", 1), (5, 0));
     first.note_logged("a", 1, 5);
-    assert_eq!(first.receive("a", 1, 5, 5..8), 8);
+    assert_eq!(first.receive("a", 1, 5, 5..8), Some(8));
     assert_eq!(first.progress("a", 1), (8, 5));
     // Repeated, late, and of an earlier start.
-    assert_eq!(first.receive("a", 1, 0, 0..5), 8);
+    assert_eq!(first.receive("a", 1, 0, 0..5), Some(8));
     first.note_logged("a", 1, 3);
     first.note_logged("a", 9, 8);
     assert_eq!((first.progress("a", 1), first.progress("a", 9)), ((8, 5), (0, 0)));
 
     // Another daemon takes over: what was handed in and is not in the log is handed in again.
-    assert_eq!(other.receive("a", 1, 5, 8..9), 5);
+    assert_eq!(other.receive("a", 1, 5, 8..9), None);
     assert_eq!(other.progress("a", 1), (5, 0));
-    assert_eq!(other.receive("a", 1, 5, 5..9), 9);
+    assert_eq!(other.receive("a", 1, 5, 5..9), Some(9));
 }
