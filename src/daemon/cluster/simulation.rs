@@ -230,7 +230,8 @@ impl Engine {
         let Some(leading) = &mut self.leading else { return };
         let server = outcome.server;
         let is_ours = leading.schedule.complete(server, outcome.id).is_some();
-        if !is_ours && !(leading.schedule.is_earlier(outcome.id) && outcome.result.is_ok()) {
+        let is_taken = is_ours || leading.schedule.is_earlier(outcome.id) && outcome.result.is_ok();
+        if !is_taken {
             return;
         }
         let t_ms = self.state.last_ms.max(t_ms.min(now_ms));
@@ -380,7 +381,7 @@ fn made(scan: &ScanRequest, scans: &mut u64, random: &mut Random) -> ScanOutcome
     };
     let mut outcome = ScanOutcome { server: scan.server, ..outcome(scan.id, result) };
     if let Ok(snapshot) = &mut outcome.result {
-        snapshot.map = scans.to_string().into();
+        snapshot.map = scans.to_string();
     }
     outcome
 }
