@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 use crate::api::ScannerRow;
@@ -64,7 +64,8 @@ pub(in crate::daemon) struct Pool {
     /// taken until then.
     first_id: u64,
     earlier_until_ms: i64,
-    /// Such answers.
+    /// The scans of such answers, and how many there were since the start.
+    earlier: FxHashSet<u64>,
     earlier_answers: u64,
 }
 
@@ -152,6 +153,7 @@ impl Pool {
             lost: 0,
             first_id: 0,
             earlier_until_ms: 0,
+            earlier: FxHashSet::default(),
             earlier_answers: 0,
         }
     }
@@ -285,7 +287,7 @@ impl Pool {
         let is_its = |held: &Held| held.by.as_deref() == by && held.request.server == outcome.server;
         if !self.held.get(&outcome.id).is_some_and(is_its) {
             let is_earlier = outcome.id < self.first_id && now_ms < self.earlier_until_ms && outcome.result.is_ok();
-            if by.is_some() && is_earlier {
+            if by.is_some() && is_earlier && self.earlier.insert(outcome.id) {
                 self.earlier_answers += 1;
                 return Some(outcome);
             }
@@ -342,6 +344,9 @@ impl Pool {
         }
         self.lost += lost.len() as u64;
         self.give_again(now_ms, |held| held.by.is_some() && held.until_ms < now_ms);
+        if now_ms >= self.earlier_until_ms {
+            self.earlier = FxHashSet::default();
+        }
         if self.scanners.is_empty() && self.held.values().all(|held| held.by.is_none()) {
             // The outcomes of the own scanner need no note.
             self.held.clear();
