@@ -37,8 +37,8 @@ pub struct ScannersExchange {
     /// The `batch` of the last answer with scans that it got; 0: none. The scans of an answer that was lost are sent again.
     #[serde(default)]
     pub batch_known: u64,
-    /// Outcomes are numbered from the start of the scanner. The scanner has those with smaller numbers no more: they
-    /// are in the log, or were too many.
+    /// Outcomes are numbered from the start of the scanner. It has dropped those with smaller numbers: they are in the
+    /// log, or there were too many.
     #[serde(default)]
     pub oldest: u64,
     /// The number of the first one in `outcomes`.

@@ -8,8 +8,10 @@ use tokio::runtime::Handle;
 use crate::archive::{ArchiveError, Fenced, SharedLog};
 use crate::log::SealedBatch;
 
-/// Pause between two attempts, and how many more there are after the engine was told to stop.
+/// Pause between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// Attempts after the engine was told to stop, at most.
 const RETRIES_AT_STOP: u32 = 10;
 
 /// The end of an attempt to append a batch.

@@ -64,8 +64,9 @@ pub(in crate::daemon) struct Pool {
     /// taken until then.
     first_id: u64,
     earlier_until_ms: i64,
-    /// The scans of such answers, and how many there were since the start.
+    /// Numbers of the scans whose answers were taken so.
     earlier: FxHashSet<u64>,
+    /// How many such answers there were since the start.
     earlier_answers: u64,
 }
 
@@ -87,8 +88,9 @@ struct Joined {
     queue: VecDeque<ScanRequest>,
     /// How many more scans it can take.
     space: usize,
-    /// Its outcomes with smaller numbers have arrived; are in the log.
+    /// Its outcomes with smaller numbers have arrived.
     received: u64,
+    /// Its outcomes with smaller numbers are in the log.
     logged: u64,
     counts: ScannerCounts,
 }
