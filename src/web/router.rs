@@ -61,13 +61,14 @@ async fn not_found(State(context): State<Arc<WebContext>>, method: Method, uri: 
     if method == Method::POST {
         return admin::unknown_request(uri.path()).into_response();
     }
-    error_response(&context, uri.path(), Problem::not_found(format!("there is no {}", uri.path())))
+    error_response(&context, &uri, Problem::not_found(format!("there is no {}", uri.path())))
 }
 
 /// An error for people is a page.
-fn error_response(context: &WebContext, path: &str, problem: Problem) -> Response {
+fn error_response(context: &WebContext, uri: &Uri, problem: Problem) -> Response {
+    let path = uri.path();
     let is_for_programs = path.starts_with("/api/") || FOR_PROGRAMS.contains(&path);
-    if is_for_programs { problem.into_response() } else { pages::layout::error_page(context, problem) }
+    if is_for_programs { problem.into_response() } else { pages::layout::error_page(context, uri, problem) }
 }
 
 /// How old the state may be that a follower of a cluster answers from, ms.
@@ -99,7 +100,7 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     let mut response = if is_preflight(&request) {
         preflight_response()
     } else if let Some(problem) = problem {
-        error_response(&context, request.uri().path(), problem)
+        error_response(&context, request.uri(), problem)
     } else if let Some(path) = without_trailing_slash(request.uri()) {
         moved_to(&path)
     } else {

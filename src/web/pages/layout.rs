@@ -16,6 +16,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
+use strum::IntoEnumIterator;
 
 use crate::api::json;
 use crate::model::shown_text::shown;
@@ -94,8 +95,8 @@ impl Page {
         Page { about, ..self }
     }
 
-    /// The whole page. `uri` is its own, without the language; `None`: it is an error.
-    fn into_html(self, context: &WebContext, uri: Option<&Uri>) -> String {
+    /// The whole page. `uri` is its own, without the language.
+    fn into_html(self, context: &WebContext, uri: &Uri) -> String {
         let Page { title, body, about, .. } = self;
         let WebContext { identity, public_url, .. } = context;
         let site = site_title(identity);
@@ -104,10 +105,8 @@ impl Page {
             about.description.as_ref().map_or_else(|| site_description(identity), |text| shown(text).into());
         let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
         let (chosen, prefix) = (Chosen::of_visitor(), Chosen::of_visitor().prefix());
-        let path = uri.map(|uri| {
-            let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
-            format!("{}{query}", about.path.as_deref().unwrap_or(uri.path()))
-        });
+        let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
+        let path = format!("{}{query}", about.path.as_deref().unwrap_or(uri.path()));
         let page = html! {
             (DOCTYPE)
             html lang=(chosen.language.code()) data-prefix=(prefix) {
@@ -115,12 +114,12 @@ impl Page {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (full_title) }
-                    @if let Some(path) = path.filter(|_| !about.is_hidden) {
+                    @if !about.is_hidden {
                         @let url = format!("{public_url}{prefix}{path}");
                         meta name="description" content=(description);
                         link rel="canonical" href=(url);
                         link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
-                        @for language in Language::ALL.into_iter().filter(|_| !about.is_english) {
+                        @for language in Language::iter().filter(|_| !about.is_english) {
                             link rel="alternate" hreflang=(language.code()) href={ (public_url) "/" (language.code()) (path) };
                         }
                         meta property="og:type" content="website";
@@ -187,8 +186,8 @@ impl Page {
                             }
                         }
                         nav aria-label=(text!("frame-languages")) {
-                            @let path = uri.and_then(Uri::path_and_query).map_or("/", PathAndQuery::as_str);
-                            @for language in Language::ALL {
+                            @let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+                            @for language in Language::iter() {
                                 @if language == chosen.language { span { (language.name()) } } @else {
                                     a href={ "/" (language.code()) (path) } lang=(language.code()) hreflang=(language.code()) { (language.name()) }
                                 }
@@ -297,7 +296,7 @@ pub(in crate::web) async fn framed(State(context): State<Arc<WebContext>>, reque
     let uri = request.uri().clone();
     let mut response = next.run(request).await;
     let mut response = match response.extensions_mut().remove::<Problem>() {
-        Some(problem) => error_page(&context, problem),
+        Some(problem) => error_page(&context, &uri, problem),
         None => with_frame(&context, &uri, response),
     };
     let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
@@ -312,9 +311,9 @@ fn with_frame(context: &WebContext, uri: &Uri, mut response: Response) -> Respon
     match response.extensions_mut().remove::<Page>() {
         Some(page) => {
             let (max_age_s, is_embedded) = (page.max_age_s, page.about.is_embedded);
-            let html = page.into_html(context, Some(uri)).into_bytes();
+            let html = page.into_html(context, uri).into_bytes();
             let response = answer("text/html; charset=utf-8", html, max_age_s);
-            let mut response = with_policy(response.unwrap_or_else(|problem| error_page(context, problem)));
+            let mut response = with_policy(response.unwrap_or_else(|problem| error_page(context, uri, problem)));
             if is_embedded {
                 response.headers_mut().insert(CONTENT_SECURITY_POLICY, EMBEDDED_POLICY.clone());
             }
@@ -347,7 +346,7 @@ fn with_policy(mut response: Response) -> Response {
 }
 
 /// The page of an error.
-pub(in crate::web) fn error_page(context: &WebContext, problem: Problem) -> Response {
+pub(in crate::web) fn error_page(context: &WebContext, uri: &Uri, problem: Problem) -> Response {
     let title = problem_title(problem.kind);
     let body = html! {
         h1 { (title) }
@@ -355,7 +354,11 @@ pub(in crate::web) fn error_page(context: &WebContext, problem: Problem) -> Resp
         @if let Some(seconds) = problem.retry_after_s { p { (text!("error-try-again", seconds = seconds)) } }
         p { a href="/" { (text!("error-first-page")) } }
     };
-    let page = Page::new(title, body).into_html(context, None);
+    // A long URI would be in the page for each language.
+    let first_page = Uri::from_static("/");
+    let uri = if problem.kind == ProblemKind::UriTooLong { &first_page } else { uri };
+    let about = About { is_hidden: true, ..About::default() };
+    let page = Page::new(title, body).with(about).into_html(context, uri);
     let mut response = problem.into_response();
     *response.body_mut() = Body::from(page);
     response.headers_mut().remove(CONTENT_LENGTH);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::html;
+use strum::IntoEnumIterator;
 
 use super::layout::{XML_MAX_AGE_S, xml};
 use super::server_table::{game_path, map_path, server_path, tag_path};
@@ -35,7 +36,8 @@ const FIXED: [&str; 6] = ["/", "/games", "/maps", "/about", "/about/accuracy", "
 const OF_PLAYERS: &str = ".players.xml";
 
 pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
-    let searches = Language::ALL.map(|language| format!("Disallow: /{}/search\n", language.code())).concat();
+    let searches: String =
+        Language::iter().map(|language| format!("Disallow: /{}/search\n", language.code())).collect();
     let text = format!(
         "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\n{searches}\
          Disallow: /api/v1/\nDisallow: /metrics\n\nSitemap: {}/sitemap.xml\n",

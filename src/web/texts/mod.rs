@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use maud::{Markup, PreEscaped, Render};
+use strum::IntoEnumIterator;
 
 pub(super) use self::language::Language;
 
@@ -39,8 +40,8 @@ pub(super) use {rich_text, text};
 
 type Bundle = FluentBundle<FluentResource>;
 
-/// The texts by language, in the order of [`Language::ALL`].
-static BUNDLES: LazyLock<Vec<Bundle>> = LazyLock::new(|| Language::ALL.into_iter().map(bundle).collect());
+/// The texts, in the order of the languages.
+static BUNDLES: LazyLock<Vec<Bundle>> = LazyLock::new(|| Language::iter().map(bundle).collect());
 
 fn bundle(language: Language) -> Bundle {
     let resource = FluentResource::try_new(language.file().to_owned());
