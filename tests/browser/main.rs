@@ -14,7 +14,7 @@ use base64::Engine as _;
 use clqd::fleet::FaultShares;
 use sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, fleet, wait_until};
 use serde_json::Value;
-use webdriver::Browser;
+use webdriver::{Browser, TIME_ZONE};
 
 /// The width of a small phone, CSS pixels.
 const PHONE_WIDTH: u32 = 320;
@@ -67,14 +67,36 @@ impl Visit<'_> {
     }
 }
 
+/// A server with a graph of today.
+const TODAY: &str = "quake3://127.0.1.9:27960";
+
+/// Lists of a server in the last three hours.
+fn lists_of_today(url: &str) -> String {
+    let now_ms = chrono::Utc::now().timestamp_millis();
+    let list = |minutes: i64| {
+        let players = serde_json::json!([{"name": "Early Bird", "points": 200 - minutes, "ping": 40}]);
+        let t_ms = now_ms - minutes * 60_000;
+        let list = serde_json::json!({"t": t_ms, "server": url, "game": "baseq3", "map": "q3dm17", "slots": 8, "players": players});
+        format!("{list}\n")
+    };
+    (1..90).rev().map(|n| list(2 * n)).collect()
+}
+
 #[test]
 #[ignore = "it needs Chromium: bash tests/run --browser"]
 fn visitor_walks_through_the_site() {
     let axe = std::env::var("CLQD_AXE").expect("CLQD_AXE: the file of axe-core; `bash tests/run --browser` sets it");
     let axe = std::fs::read_to_string(axe).expect("the file of axe-core");
     let sandbox = Sandbox::new("");
-    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
-    sandbox.ok(["replay".as_ref(), log.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    let log = std::fs::read_to_string(fixture).expect("the fixture") + &lists_of_today(TODAY);
+    std::fs::write(sandbox.path("log.jsonl"), log).expect("written");
+    sandbox.ok([
+        "replay".as_ref(),
+        sandbox.path("log.jsonl").as_os_str(),
+        "--state".as_ref(),
+        sandbox.state().as_os_str(),
+    ]);
     sandbox.configure(WEB_WITHOUT_RATE_LIMIT);
     let daemon = sandbox.start();
     let fleet = fleet(12, 91, 60.0, FaultShares::NONE);
@@ -157,6 +179,16 @@ fn visitor_walks_through_the_site() {
     let target = browser.script("return document.querySelector('#suggestions [aria-selected]').dataset.href");
     browser.press(ENTER);
     visit.arrive(|path| target == path);
+    visit.open(&format!("/servers/{TODAY}"));
+    let chart = "document.querySelector('svg.chart[data-slot=\"600000\"]')";
+    let newest = browser.script(&format!("return Number({chart}.dataset.newest)"));
+    let newest = chrono::DateTime::from_timestamp_millis(newest.as_i64().expect("Unix ms")).expect("a time");
+    let at_home = newest.with_timezone(&chrono::FixedOffset::east_opt(TIME_ZONE.1).expect("an offset"));
+    let last_mark = browser.script(&format!("return [...{chart}.querySelectorAll('[data-time]')].pop().textContent"));
+    assert_eq!(last_mark, at_home.format("%H:%M").to_string());
+    let caption = browser.script(&format!("return {chart}.parentNode.textContent"));
+    assert!(!caption.as_str().expect("a text").contains("UTC"), "{caption}");
+    visit.picture("server of today");
     visit.open(&format!("/servers/{}", fleet.urls()[0]));
     let mark = "document.querySelector('#players').firstChild.isOld = true";
     browser.script(mark);

@@ -10,6 +10,9 @@ use crate::sandbox::wait_for;
 /// The key of an element in WebDriver's JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// The zone of the visitor, and how far its clocks are ahead of UTC, s.
+pub const TIME_ZONE: (&str, i32) = ("Asia/Kolkata", 5 * 3_600 + 1_800);
+
 pub struct Browser {
     driver: Child,
     /// URL of the session.
@@ -25,7 +28,8 @@ impl Browser {
     pub fn start() -> Browser {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port();
         let mut driver = Command::new("chromedriver");
-        driver.arg(format!("--port={port}")).stdout(Stdio::null()).stderr(Stdio::null());
+        // The visitor is at home half an hour beside whole hours of UTC.
+        driver.arg(format!("--port={port}")).env("TZ", TIME_ZONE.0).stdout(Stdio::null()).stderr(Stdio::null());
         let driver = driver.spawn().expect("chromedriver: run `bash tests/run --browser`, which installs it");
         let server = format!("http://127.0.0.1:{port}");
         wait_for("chromedriver answers", || ureq::get(format!("{server}/status")).call().ok());

@@ -134,7 +134,7 @@ for (const input of all('#site-search')) {
   input.addEventListener('blur', close);
 }
 
-// Values of graphs, under the pointer and by the arrow keys.
+// Values of graphs, under the pointer and by the arrow keys; and their times.
 const graphValues = root => {
   for (const svg of all('svg.chart[data-values]', root)) {
     const values = svg.dataset.values.split(','), {newest, slot, left, width} = svg.dataset;
@@ -143,6 +143,17 @@ const graphValues = root => {
     cursor.setAttribute('class', 'cursor');
     svg.append(cursor);
     svg.after(shown);
+    const start = number => new Date(Number(newest) - (values.length - 1 - number) * Number(slot));
+    // A day or a week is one of UTC.
+    const isShort = Number(slot) < 86400000;
+    if (isShort) {
+      for (const mark of all('text[data-time]', svg)) {
+        const from = start(Math.round((mark.getAttribute('x') - left) * last / width));
+        mark.textContent = mark.textContent.includes(':') ? hour(from) : date(from).slice(5);
+      }
+      const caption = svg.parentNode.querySelector('figcaption').firstChild;
+      caption.data = caption.data.replace(', UTC.', '.');
+    }
     let at = values.length - 1;
     const show = number => {
       at = Math.min(Math.max(number, 0), values.length - 1);
@@ -150,8 +161,7 @@ const graphValues = root => {
       for (const [name, value] of [['x1', x], ['x2', x], ['y1', 0], ['y2', svg.viewBox.baseVal.height]]) {
         cursor.setAttribute(name, value);
       }
-      const from = new Date(Number(newest) - (values.length - 1 - at) * Number(slot)).toISOString();
-      const time = Number(slot) < 86400000 ? from.slice(0, 16).replace('T', ' ') : from.slice(0, 10);
+      const from = start(at), time = isShort ? `${date(from)} ${hour(from)}` : from.toISOString().slice(0, 10);
       shown.textContent = `${time}: ${values[at] === '' ? texts.noData : Number(values[at]).toLocaleString(lang)}`;
     };
     svg.setAttribute('tabindex', 0);

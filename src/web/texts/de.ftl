@@ -135,7 +135,7 @@ script-no-data = keine Daten
 # What is suggested while one types a search.
 script-suggestions = Vorschläge
 # "Yours": in the time zone of the visitor.
-script-zone = Zeiten in deiner Zeitzone; Diagramme, Tage und Wochen in UTC.
+script-zone = Zeiten in deiner Zeitzone; Tage und Wochen in UTC.
 
 ## First page
 

@@ -135,7 +135,7 @@ script-no-data = no data
 # What is suggested while one types a search.
 script-suggestions = Suggestions
 # "Yours": in the time zone of the visitor.
-script-zone = Times are yours; graphs, days and weeks are in UTC.
+script-zone = Times are yours; days and weeks are in UTC.
 
 ## First page
 

@@ -135,7 +135,7 @@ script-no-data = sin datos
 # What is suggested while one types a search.
 script-suggestions = Sugerencias
 # "Yours": in the time zone of the visitor.
-script-zone = Las horas están en tu zona horaria; los gráficos, días y semanas, en UTC.
+script-zone = Las horas están en tu zona horaria; los días y semanas, en UTC.
 
 ## First page
 

@@ -150,7 +150,7 @@ script-no-data = pas de données
 # What is suggested while one types a search.
 script-suggestions = Suggestions
 # "Yours": in the time zone of the visitor.
-script-zone = Heures locales ; graphiques, jours et semaines en UTC.
+script-zone = Heures locales ; jours et semaines en UTC.
 
 ## First page
 

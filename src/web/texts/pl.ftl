@@ -135,7 +135,7 @@ script-no-data = brak danych
 # What is suggested while one types a search.
 script-suggestions = Podpowiedzi
 # "Yours": in the time zone of the visitor.
-script-zone = Godziny są w Twojej strefie czasowej; wykresy, dni i tygodnie w UTC.
+script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w UTC.
 
 ## First page
 

@@ -135,7 +135,7 @@ script-no-data = sem dados
 # What is suggested while one types a search.
 script-suggestions = Sugestões
 # "Yours": in the time zone of the visitor.
-script-zone = Horários no seu fuso; gráficos, dias e semanas em UTC.
+script-zone = Horários no seu fuso; dias e semanas em UTC.
 
 ## First page
 

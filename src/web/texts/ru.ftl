@@ -135,7 +135,7 @@ script-no-data = нет данных
 # What is suggested while one types a search.
 script-suggestions = Подсказки
 # "Yours": in the time zone of the visitor.
-script-zone = Время местное; графики, дни и недели — в UTC.
+script-zone = Время местное; дни и недели — в UTC.
 
 ## First page
 
