@@ -77,7 +77,8 @@ impl Nodes {
                 format!("ist.recv_addr={}", address(4 * n + 2)),
                 // A node that does not answer is excluded after two to three seconds.
                 "evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT3S".to_owned(),
-                "evs.install_timeout=PT3S".to_owned(),
+                // Else a node that was paused gives up soon, and stays away until it is restarted.
+                "evs.install_timeout=PT3S;evs.max_install_timeouts=20".to_owned(),
             ];
             let mut options = vec![
                 "--no-defaults".to_owned(),

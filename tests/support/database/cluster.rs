@@ -144,10 +144,15 @@ impl Cluster {
     }
 
     /// Starts nodes again that have ended by themselves, as systemd does: Galera ends a node whose state transfer fails.
-    fn restart_ended(&mut self) {
+    /// And nodes that have left the cluster for good, as an admin does.
+    async fn restart_ended(&mut self) {
         for index in 0..NODES {
-            if self.nodes[index].has_ended() {
-                println!("node {index} has ended by itself, and is started again");
+            let has_ended = self.nodes[index].has_ended();
+            if has_ended || self.status(index, "wsrep_cluster_status").await.as_deref() == Some("Disconnected") {
+                println!(
+                    "node {index} has {} by itself, and is started again",
+                    if has_ended { "ended" } else { "left" }
+                );
                 self.nodes[index].kill();
                 self.launch(index, false);
             }
@@ -164,7 +169,7 @@ impl Cluster {
     /// Waits until all nodes are members and can be written.
     pub async fn wait_until_all_synced(&mut self) {
         for _ in 0..START_S_MAX / 10 {
-            self.restart_ended();
+            self.restart_ended().await;
             if tokio::time::timeout(Duration::from_secs(10), self.all_synced()).await.is_ok() {
                 return;
             }
@@ -282,15 +287,15 @@ impl Cluster {
         }
         command.args(unprivileged_user().map(|user| format!("--user={user}")));
         // gcache.recover=no: otherwise a restart after a kill may take many gigabytes of memory.
-        // A node that does not respond is excluded after three seconds.
+        // A node that does not respond is excluded after two to three seconds.
         let options = [
             "gcache.recover=no".to_owned(),
             "gcache.size=32M".to_owned(),
             format!("gmcast.listen_addr=tcp://127.0.0.1:{}", node.group_port),
             format!("ist.recv_addr=127.0.0.1:{}", node.ist_port),
-            "evs.suspect_timeout=PT3S".to_owned(),
-            "evs.inactive_timeout=PT6S".to_owned(),
-            "evs.install_timeout=PT6S".to_owned(),
+            "evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT3S".to_owned(),
+            // Else a node that was paused gives up soon, and stays away until it is restarted.
+            "evs.install_timeout=PT3S;evs.max_install_timeouts=20".to_owned(),
         ];
         command.args([
             format!("--port={}", node.port),
