@@ -27,7 +27,7 @@ fn phase(status: &Value, week: &str) -> String {
 }
 
 /// The path of the library that `faketime` preloads.
-fn faketime_library() -> String {
+pub fn faketime_library() -> String {
     let printed = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
     let printed =
         printed.unwrap_or_else(|e| panic!("faketime: {e}; install Debian's package faketime, as tests/run does"));

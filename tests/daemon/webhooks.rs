@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use clqd::fleet::FaultShares;
 use serde_json::Value;
 
+use crate::clock::faketime_library;
 use crate::sandbox::{Sandbox, fleet, wait_until};
 
 /// Receives messages: answers the first with 503, and others with 204. Returns its port, and paths and bodies.
@@ -61,7 +62,8 @@ fn a_server_that_is_down_is_told_until_the_receiver_has_accepted_it() {
     for name in ["program", "chat"] {
         wait_until("the webhooks have seen the server", || {
             let log = daemon.log();
-            log.lines().any(|line| line.contains("looked at") && line.contains(name) && line.contains("online=1"))
+            log.lines()
+                .any(|line| line.contains("looked at") && line.contains(name) && line.contains("servers=1 down=0"))
         });
     }
     drop(fleet);
@@ -90,4 +92,30 @@ fn a_server_that_is_down_is_told_until_the_receiver_has_accepted_it() {
         log.contains("a message could not be sent") && !log.contains("SECRET") && !status.contains("SECRET"),
         "{log}"
     );
+}
+
+#[test]
+fn a_restart_after_hours_is_no_news() {
+    let library = faketime_library();
+    let sandbox = Sandbox::new("");
+    let (port, received) = receiver();
+    sandbox.configure(&format!(
+        "log_filter = \"info,clqd::daemon::webhooks=debug\"\n[[webhook]]\nname = \"program\"\n\
+         url = \"http://127.0.0.1:{port}/hook\"\nevents = [\"server_down\", \"server_up\"]\ntag = \"ours\"\n"
+    ));
+    let fleet = fleet(3, 98, 1.0, FaultShares::NONE);
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    fleet.urls().iter().for_each(|url| drop(sandbox.ok(["servers", "tag", "--add", "ours", url])));
+    wait_until("all are seen", || sandbox.list(&["--online"]).len() == 3);
+    daemon.stop();
+    let later = [("LD_PRELOAD", library.as_str()), ("FAKETIME", "+3h"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    let daemon = sandbox.start_with_env(&later);
+    let looks = || daemon.log().lines().filter(|line| line.contains("looked at")).count();
+    wait_until("all are seen again", || sandbox.list(&["--online"]).len() == 3);
+    let before = looks();
+    wait_until("the webhook has looked at them", || looks() > before + 1);
+    let log = daemon.stop();
+    assert!(log.contains("servers=3 down=0"), "{log}");
+    assert!(received.try_recv().is_err(), "none was down");
 }

@@ -22,7 +22,9 @@ pub(super) struct Server {
     pub url: String,
     /// As people see it.
     pub name: String,
-    pub online: bool,
+    /// It has not answered for [`MISSES_DOWN`](super::MISSES_DOWN) scans. That it is not online says less: after a stop of the
+    /// daemon no server is, before it is scanned.
+    pub is_down: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,27 +66,27 @@ impl Happened {
 /// What was seen until now. The first look is no news.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether each server was online.
-    online: BTreeMap<u32, bool>,
+    /// Whether each server was down.
+    is_down: BTreeMap<u32, bool>,
     /// `None`: nothing was looked at yet; `Some(None)`: no week was closed.
     closed: Option<Option<String>>,
     leader: Option<Option<(String, u32)>>,
 }
 
 impl Seen {
-    /// What is new. A server that is new to the tag, or was never online, is none.
+    /// What is new. A server that is new to the tag is none.
     pub fn look(&mut self, look: Look) -> Vec<Happened> {
         let mut happened = Vec::new();
-        let mut online = BTreeMap::new();
+        let mut is_down = BTreeMap::new();
         for server in look.servers {
-            online.insert(server.key, server.online);
-            match (self.online.get(&server.key), server.online) {
-                (Some(true), false) => happened.push(Happened::Down(server)),
-                (Some(false), true) => happened.push(Happened::Up(server)),
+            is_down.insert(server.key, server.is_down);
+            match (self.is_down.get(&server.key), server.is_down) {
+                (Some(false), true) => happened.push(Happened::Down(server)),
+                (Some(true), false) => happened.push(Happened::Up(server)),
                 _ => (),
             }
         }
-        self.online = online;
+        self.is_down = is_down;
         let was = self.closed.replace(look.closed.clone());
         // Labels of weeks are in the order of time. A week that was reopened is closed again.
         if let (Some(was), Some(week)) = (was, look.closed)
@@ -107,8 +109,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn server(key: u32, online: bool) -> Server {
-        Server { key, url: format!("quake3://192.0.2.{key}:27960"), name: format!("s{key}"), online }
+    fn server(key: u32, is_up: bool) -> Server {
+        Server { key, url: format!("quake3://192.0.2.{key}:27960"), name: format!("s{key}"), is_down: !is_up }
     }
 
     fn look(servers: &[Server], closed: Option<&str>, leader: Option<(&str, u32)>) -> Look {

@@ -136,7 +136,7 @@ mod tests {
             key: 1,
             url: "quake3://192.0.2.1:27960".to_owned(),
             name: "@everyone *x*".to_owned(),
-            online: false,
+            is_down: true,
         };
         vec![
             Happened::Down(server.clone()),

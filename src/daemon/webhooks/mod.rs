@@ -36,6 +36,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_secs(10);
 const RETRY_MAX: Duration = Duration::from_secs(600);
 
+/// A server is down after so many scans in a row without an answer.
+const MISSES_DOWN: u32 = 3;
+
 /// Most servers of a tag that are watched.
 const SERVERS_MAX: u32 = 1_000;
 
@@ -96,8 +99,9 @@ async fn run(webhook: Webhook, shared: Weak<Shared>) {
         let now_ms = daemon.clock.now_ms();
         match webhook.look(daemon.clone()).await {
             Ok(look) => {
-                let online = look.servers.iter().filter(|server| server.online).count();
-                tracing::debug!(webhook = webhook.config.name, servers = look.servers.len(), online, "looked at");
+                let down = look.servers.iter().filter(|server| server.is_down).count();
+                let servers = look.servers.len();
+                tracing::debug!(webhook = webhook.config.name, servers, down, "looked at");
                 let mut happened = seen.look(look);
                 for happened in &mut happened {
                     if let Happened::Closed(ClosedWeek { week, winners }) = happened {
@@ -241,5 +245,5 @@ fn leader(board: BoardAnswer) -> Option<Leader> {
 
 fn watched(server: PublicServer) -> Server {
     let name = web::server_name(&server.hostname, &server.url);
-    Server { key: server.key, url: server.url, name, online: server.online }
+    Server { key: server.key, url: server.url, name, is_down: server.missed >= MISSES_DOWN }
 }
