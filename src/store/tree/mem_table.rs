@@ -6,6 +6,8 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use sled::IVec;
+
 use super::RecordChange;
 use crate::model::ServerRecord;
 use crate::store::error::StoreError;
@@ -18,10 +20,12 @@ const CHANGES_PER_CHUNK: usize = 256;
 /// no visitor got an answer for 0.8 s of every checkpoint.
 const READERS_PAUSE: Duration = Duration::from_micros(100);
 
-/// Memory of a change besides its key and value, bytes: two allocations and its part of a node.
+/// Memory of a change besides its value, bytes: its part of a node with the key, and the allocation of the value.
 const OVERHEAD_BYTES: usize = 96;
 
-type Changes = BTreeMap<Vec<u8>, Option<Value>>;
+/// An `IVec` has keys of up to 22 bytes in itself, which are all but names and sessions: a search does not follow a
+/// pointer for each key that it compares.
+type Changes = BTreeMap<IVec, Option<Value>>;
 
 /// The new value of a record.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl MemTableWriter<'_> {
         let Content { changes, bytes, .. } = &mut *self.0;
         changes.retain(|key, value| {
             let dropped = keys::has_prefix(key, prefixes);
-            *bytes -= if dropped { bytes_of(key, value.as_ref().map_or(0, Value::len)) } else { 0 };
+            *bytes -= if dropped { bytes_of(value.as_ref().map_or(0, Value::len)) } else { 0 };
             !dropped
         });
     }
@@ -104,8 +108,8 @@ impl MemTableWriter<'_> {
                 }
             }
             None => {
-                *bytes += bytes_of(key, value_bytes);
-                changes.insert(key.to_vec(), value.map(|value| Value::Encoded(value.to_vec())));
+                *bytes += bytes_of(value_bytes);
+                changes.insert(key.into(), value.map(|value| Value::Encoded(value.to_vec())));
             }
         }
     }
@@ -113,20 +117,20 @@ impl MemTableWriter<'_> {
     /// Changes the record of a server.
     pub(in crate::store) fn put_server(&mut self, key: &[u8], record: Arc<ServerRecord>) {
         let Content { changes, bytes, .. } = &mut *self.0;
-        match changes.insert(key.to_vec(), Some(Value::Server(record))) {
+        match changes.insert(key.into(), Some(Value::Server(record))) {
             Some(old) => *bytes -= old.as_ref().map_or(0, Value::len),
-            None => *bytes += bytes_of(key, 0),
+            None => *bytes += bytes_of(0),
         }
     }
 }
 
-fn change((key, value): (&Vec<u8>, &Option<Value>)) -> RecordChange {
-    (key.clone(), value.as_ref().map(|value| value.bytes().into_owned()))
+fn change((key, value): (&IVec, &Option<Value>)) -> RecordChange {
+    (key.to_vec(), value.as_ref().map(|value| value.bytes().into_owned()))
 }
 
 /// Memory of a change.
-fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
-    OVERHEAD_BYTES + key.len() + value_bytes
+fn bytes_of(value_bytes: usize) -> usize {
+    OVERHEAD_BYTES + value_bytes
 }
 
 impl MemTable {
@@ -185,12 +189,13 @@ impl MemTable {
             if let Some(change) = chunk.next() {
                 return Some(change);
             }
-            let bounds = (from.take()?, Bound::Excluded(end.clone()));
-            if matches!(&bounds.0, Bound::Included(start) | Bound::Excluded(start) if *start >= end) {
+            let first = from.take()?;
+            if matches!(&first, Bound::Included(start) | Bound::Excluded(start) if *start >= end) {
                 return None;
             }
+            let bounds = (first.as_ref().map(Vec::as_slice), Bound::Excluded(&end[..]));
             let copied: Vec<RecordChange> =
-                self.read().changes.range(bounds).take(CHANGES_PER_CHUNK).map(change).collect();
+                self.read().changes.range::<[u8], _>(bounds).take(CHANGES_PER_CHUNK).map(change).collect();
             from = copied
                 .last()
                 .filter(|_| copied.len() == CHANGES_PER_CHUNK)
