@@ -37,6 +37,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
     let visitors = context.ask(sessions::visitors(url.clone())).await?;
+    let site = context.ask_shared(&requests::Series { game: None, tag: None }).await?;
     let path = server_path(url.as_str());
     let boards =
         boards::section(&context, &Scope::Server(url.clone()), &path, &parameters, Some(detail.coverage)).await?;
@@ -54,7 +55,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         }))
         @if let Some(series) = detail.series.as_ref().filter(|series| series.hours.iter().any(Option::is_some)) {
             div .charts {
-                section { (folded(&text!("server-availability"), true, availability::section(series, summary.added_ms))) }
+                section { (folded(&text!("server-availability"), true, availability::section(series, summary.added_ms, Option::as_ref(&site)))) }
                 section { (folded(&text!("server-busy-hours"), true, busy_hours(series))) }
             }
         }

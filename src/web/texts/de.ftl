@@ -298,7 +298,8 @@ availability-known-since = Bekannt seit
 availability-title = Stunden pro Tag, in denen der Server gesehen wurde
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } von 24 Stunden
-availability-caption = Stunden pro Tag, in denen eine Abfrage beantwortet wurde, UTC. Ein Server, der nur einmal am Tag abgefragt wird, ist in einer Stunde des Tages zu sehen.
+availability-unwatched = { $date }: Stunden, in denen diese Website nicht abgefragt hat: { $hours }
+availability-caption = Stunden pro Tag, in denen eine Abfrage beantwortet wurde, UTC. Ein Server, der nur einmal am Tag abgefragt wird, ist in einer Stunde des Tages zu sehen. Heller und nicht gezählt: Stunden, in denen diese Website selbst keinen Server sah.
 
 ## Graphs
 

@@ -298,7 +298,8 @@ availability-known-since = Known since
 availability-title = Hours of each day in which the server was seen
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } of 24 hours
-availability-caption = Hours of each day in which a scan got an answer, UTC. A server that is asked once a day is seen in one hour of a day.
+availability-unwatched = { $date }: hours in which this site did not look: { $hours }
+availability-caption = Hours of each day in which a scan got an answer, UTC. A server that is asked once a day is seen in one hour of a day. Lighter, and not counted: hours in which this site itself saw no server.
 
 ## Graphs
 

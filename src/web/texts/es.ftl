@@ -306,7 +306,8 @@ availability-known-since = Conocido desde
 availability-title = Horas de cada día en las que se vio el servidor
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } de 24 horas
-availability-caption = Horas de cada día en las que un escaneo obtuvo respuesta, en UTC. Un servidor que se consulta una vez al día solo se ve en una hora de cada día.
+availability-unwatched = { $date }: horas en las que este sitio no consultó: { $hours }
+availability-caption = Horas de cada día en las que un escaneo obtuvo respuesta, en UTC. Un servidor que se consulta una vez al día solo se ve en una hora de cada día. Más claro, y sin contar: horas en las que este sitio no vio ningún servidor.
 
 ## Graphs
 

@@ -329,7 +329,8 @@ availability-day =
         [one] { $date } : { $count } heure sur 24
        *[other] { $date } : { $count } heures sur 24
     }
-availability-caption = Heures de chaque jour où un scan a reçu une réponse, UTC. Un serveur interrogé une fois par jour est vu une heure par jour.
+availability-unwatched = { $date } : heures où ce site n’a rien interrogé : { $hours }
+availability-caption = Heures de chaque jour où un scan a reçu une réponse, UTC. Un serveur interrogé une fois par jour est vu une heure par jour. En plus clair, et non comptées : les heures où ce site lui-même n’a vu aucun serveur.
 
 ## Graphs
 

@@ -308,7 +308,8 @@ availability-known-since = Znany od
 availability-title = Godziny każdego dnia, w których serwer był online
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } z 24 godzin
-availability-caption = Godziny każdego dnia, w których skan dostał odpowiedź, UTC. Serwer odpytywany raz dziennie jest widoczny w jednej godzinie dnia.
+availability-unwatched = { $date }: godziny, w których ta strona nie odpytywała: { $hours }
+availability-caption = Godziny każdego dnia, w których skan dostał odpowiedź, UTC. Serwer odpytywany raz dziennie jest widoczny w jednej godzinie dnia. Jaśniejsze i nieliczone: godziny, w których sama ta strona nie widziała żadnego serwera.
 
 ## Graphs
 

@@ -302,7 +302,8 @@ availability-known-since = Conhecido desde
 availability-title = Horas de cada dia em que o servidor foi visto
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } de 24 horas
-availability-caption = Horas de cada dia em que uma consulta teve resposta, UTC. Um servidor consultado uma vez por dia só é visto em 1 hora de cada dia.
+availability-unwatched = { $date }: horas em que este site não consultou: { $hours }
+availability-caption = Horas de cada dia em que uma consulta teve resposta, UTC. Um servidor consultado uma vez por dia só é visto em 1 hora de cada dia. Mais claro, e sem contar: horas em que este site não viu nenhum servidor.
 
 ## Graphs
 
