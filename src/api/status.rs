@@ -91,6 +91,10 @@ pub struct PublicDaemonStatus {
     /// The contact of the operator (`scan.contact`); `null` if none is set.
     #[serde(default)]
     pub contact: Option<String>,
+    /// Since when no server answers, though several did, Unix ms: the network seems to be down, and misses do not count;
+    /// `null`: servers answer.
+    #[serde(default)]
+    pub silent_since_ms: Option<i64>,
 }
 
 /// The process of the daemon.

@@ -11,6 +11,7 @@ use crate::api::{
     StateView, Status,
 };
 use crate::daemon::disk_space::free_bytes;
+use crate::daemon::views::EngineThreadStatus;
 use crate::model::search_text::Match;
 use crate::model::view::ClockStatus;
 use crate::model::view::board::StorageUse;
@@ -64,11 +65,12 @@ impl Host for DaemonHost<'_> {
 
     fn complete_status(&self, status: &mut Status) -> Result<(), ApiError> {
         let shared = self.shared;
-        let week_pending_close = shared.views.current()?.week_pending_close();
+        let view = shared.views.current()?;
+        let EngineThreadStatus { week_pending_close, silent_since_ms, .. } = view.engine_thread().clone();
         status.clock = Some(ClockStatus { week_pending_close, ..shared.clock.status() });
         let state_dir = shared.config.lock().expect("config lock poisoned").state_dir.clone();
         status.store.iter_mut().for_each(|store| store.disk_free_bytes = free_bytes(&state_dir));
-        status.daemon = Some(shared.daemon_status());
+        status.daemon = Some(shared.daemon_status(silent_since_ms));
         status.archive = shared.archive_status(status.engine.archive_complete_ms);
         let log = shared.log_rewriter.get();
         let in_database = shared.cluster.as_ref().map_or(0, |cluster| cluster.names_pending());
@@ -86,13 +88,14 @@ impl Shared {
         self.name_search.as_deref().ok_or_else(off)
     }
 
-    fn daemon_status(&self) -> DaemonStatus {
+    fn daemon_status(&self, silent_since_ms: Option<i64>) -> DaemonStatus {
         let config = self.config.lock().expect("config lock poisoned");
         DaemonStatus {
             public: PublicDaemonStatus {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 started_ms: self.started_ms,
                 contact: Some(config.scan.contact.clone()).filter(|contact| !contact.is_empty()),
+                silent_since_ms,
             },
             pid: std::process::id(),
             state_dir: config.state_dir.display().to_string(),

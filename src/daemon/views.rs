@@ -38,6 +38,8 @@ pub(super) struct EngineThreadStatus {
     pub(super) outcomes_queued: u64,
     pub(super) store: StoreStatus,
     pub(super) week_pending_close: Option<String>,
+    /// Since when no server answers.
+    pub(super) silent_since_ms: Option<i64>,
 }
 
 /// The current view.
@@ -95,8 +97,8 @@ impl View {
         true
     }
 
-    pub(super) fn week_pending_close(&self) -> Option<String> {
-        self.engine_thread.week_pending_close.clone()
+    pub(super) fn engine_thread(&self) -> &EngineThreadStatus {
+        &self.engine_thread
     }
 }
 

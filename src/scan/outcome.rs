@@ -89,6 +89,16 @@ impl MissReason {
         self.into()
     }
 
+    /// Whether nothing came back, not even that the host refuses.
+    pub fn is_silence(self) -> bool {
+        matches!(self, MissReason::Timeout | MissReason::Unresolved)
+    }
+
+    /// Whether something came back, so the network works.
+    pub fn is_reply(self) -> bool {
+        matches!(self, MissReason::Malformed | MissReason::Refused)
+    }
+
     /// Whether the cause may be local, so that the miss does not count against the server.
     pub fn is_local_fault(self) -> bool {
         matches!(self, MissReason::SendFailed | MissReason::ReceiveOverflow)

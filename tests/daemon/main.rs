@@ -27,6 +27,7 @@ mod recompute;
 mod restore;
 mod scan_log;
 mod scanners;
+mod silence;
 mod start;
 mod state_dir;
 mod systemd;

@@ -69,6 +69,10 @@ fn print_daemon(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Resul
             let config = daemon.config_file.as_deref().unwrap_or("built-in defaults");
             lines.line("files", sanitize(&format!("state {}, config {config}", daemon.state_dir)))?;
             daemon.web.iter().try_for_each(|address| lines.line("web", sanitize(address)))?;
+            if let Some(since_ms) = daemon.public.silent_since_ms {
+                let silence = lines.since(since_ms);
+                lines.line("network", format_args!("DOWN? no server answers for {silence}; misses do not count"))?;
+            }
             daemon.public.contact.iter().try_for_each(|contact| lines.line("contact", sanitize(contact)))?;
         }
         None => lines.line("daemon", "not running")?,

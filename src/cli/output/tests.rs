@@ -503,6 +503,7 @@ fn status_prints_every_line() {
                 version: "0.1.0".into(),
                 started_ms: NOW_MS - 11_520_000,
                 contact: Some("scans@example.org".into()),
+                silent_since_ms: Some(NOW_MS - 780_000),
             },
             pid: 812,
             state_dir: "/var/lib/clqd".into(),
@@ -580,6 +581,7 @@ fn status_prints_every_line() {
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
 web       127.0.0.1:8480
+network   DOWN? no server answers for 13 min; misses do not count
 contact   scans@example.org
 weeks     2025-W47 running, 2025-W46 final
 clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \

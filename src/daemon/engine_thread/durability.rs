@@ -177,7 +177,12 @@ impl EngineThread {
         };
         let store = StoreStatus { public, ..of_disk };
         let week_pending_close = engine.week_blocked().map(week_label);
-        let status = EngineThreadStatus { outcomes_queued: self.outcomes_queued as u64, store, week_pending_close };
+        let status = EngineThreadStatus {
+            outcomes_queued: self.outcomes_queued as u64,
+            store,
+            week_pending_close,
+            silent_since_ms: self.silence.since_ms(),
+        };
         self.publisher.publish(&mut self.state, status, self.clock.now_ms());
     }
 

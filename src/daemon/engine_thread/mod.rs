@@ -18,6 +18,7 @@ mod long_requests;
 mod outcomes;
 mod reload;
 mod server_changes;
+mod silence;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub(super) use self::handle::{Command, EngineEnded, EngineHandle, Heartbeat};
 use self::inbox::{Inbox, Received};
 pub(super) use self::long_requests::StartedRescan;
 pub(super) use self::outcomes::HandedIn;
+use self::silence::Silence;
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -150,6 +152,7 @@ pub struct EngineThread {
     /// Time of the last outcome applied: outcomes are applied, and recorded, in order of
     /// time.
     last_outcome_ms: i64,
+    silence: Silence,
     rescans: RescanWaiters,
     /// The URL that answered instead, of servers with a client that waits for a rescan.
     answers_at: BTreeMap<ServerKey, ServerUrl>,
@@ -210,6 +213,7 @@ impl EngineThread {
             uncertain: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
+            silence: Silence::default(),
             next_known: None,
             name_removal: NameRemoval::Idle,
             logged_weeks: state.engine.weeks().to_vec(),

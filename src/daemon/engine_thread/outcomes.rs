@@ -2,11 +2,12 @@
 
 use super::EngineThread;
 use super::durability::Unsynced;
+use super::silence::Outage;
 use crate::api::requests::{ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
 use crate::model::view::PublicServer;
-use crate::model::{AdminCommand, ServerUrl};
+use crate::model::{AdminCommand, ServerKey, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome};
 use crate::store::StoreError;
 
@@ -65,6 +66,9 @@ impl EngineThread {
         if let (Some(details), Ok(snapshot)) = (scan.details.as_ref().filter(|_| !is_elsewhere), &scan.result) {
             self.state.engine.set_published(scan.server, snapshot.t_ms, details);
         }
+        if scan.result.as_ref().err().is_none_or(|miss| miss.reason.is_reply()) {
+            self.end_outage(now_ms);
+        }
         // If there were several attempts, the result is that of the intended one.
         let first_miss = scan.first_miss();
         let outcome = match scan.result {
@@ -82,6 +86,11 @@ impl EngineThread {
             }
             Err(miss) => {
                 let reason = first_miss.unwrap_or(miss.reason);
+                if reason.is_silence() && self.is_outage(scan.server, miss.t_ms, now_ms) {
+                    let reason = "discarded: no server answers";
+                    self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, reason);
+                    return Ok(());
+                }
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
@@ -100,6 +109,29 @@ impl EngineThread {
             self.record(&recorded);
         }
         Ok(())
+    }
+
+    /// Whether a silent server says nothing about itself, because the own network is down.
+    fn is_outage(&mut self, server: ServerKey, t_ms: i64, now_ms: i64) -> bool {
+        let answered = self.state.engine.answered_last_scan(server);
+        let Some(url) = self.state.engine.url_of(server) else { return false };
+        let was_down = self.silence.since_ms().is_some();
+        let is_outage = self.silence.note(url.host(), answered, t_ms);
+        if !was_down && self.silence.since_ms().is_some() {
+            tracing::warn!(
+                "no server answers any more: the network seems to be down, and misses do not count until one does"
+            );
+            self.changed_ms.get_or_insert(now_ms);
+        }
+        is_outage
+    }
+
+    fn end_outage(&mut self, now_ms: i64) {
+        if let Some(Outage { since_ms, discarded }) = self.silence.end() {
+            let duration_s = (now_ms - since_ms) / 1_000;
+            tracing::info!(duration_s, scans_discarded = discarded, "servers answer again");
+            self.changed_ms.get_or_insert(now_ms);
+        }
     }
 
     /// The time of a command of an admin. It is later than every event before it, so that a replay can

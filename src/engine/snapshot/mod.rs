@@ -94,6 +94,12 @@ impl Engine {
         self.schedule.is_late(id, t_ms, since_ms, newest_ms)
     }
 
+    /// Whether a server answered its last scan.
+    pub fn answered_last_scan(&self, server: ServerKey) -> bool {
+        let record = self.server_state(server).map(|server_state| &server_state.record);
+        record.is_some_and(|record| record.missed == 0 && record.last_seen_ms.is_some())
+    }
+
     /// An answer to a scan of an earlier process.
     fn earlier_scan(&self, server: ServerKey, id: u64, outcome: &Outcome) -> Option<InFlight> {
         let Outcome::Snapshot(snapshot) = outcome else { return None };

@@ -54,6 +54,8 @@ fn register_daemon(registry: &mut Registry, daemon: &DaemonStatus) {
     gauges(registry, "build_info", "The version of the daemon", [(labels, 1.0)]);
     let help = "Start of the daemon, Unix time in s";
     gauge(registry, "start_time_seconds", help, seconds(daemon.public.started_ms));
+    let help = "1 while no server answers, though several did: the network seems to be down";
+    gauge(registry, "network_silent", help, daemon.public.silent_since_ms.is_some().into());
     let help = "Commands that wait for the engine thread";
     gauge(registry, "commands_queued", help, daemon.commands_queued as f64);
 }
