@@ -188,7 +188,7 @@ pub const KEYS: &[KeySpec] = &[
     key("scan", "tcp_connections_max", whole_in(scan::TCP_CONNECTIONS_MAX, ""), Reload)
         .described("256", "Largest number of TCP connections open at a time. Further scans over TCP wait."),
     key("scan", "dns_cache_ttl_s", whole_in(scan::DNS_CACHE_TTL_S, "s"), Reload)
-        .described("3600", "How long the address of a host name is cached. The name is resolved again afterwards."),
+        .described("3600", "How long the address of a host name is cached. The name is resolved again afterwards. While no name server answers, the address is used for a day."),
     key("scan", "receive_buffer_bytes", whole(65_536, 1 << 30, "bytes"), Restart)
         .described("8388608", "Receive buffer of each socket. The system may grant less (`net.core.rmem_max`)."),
     key("scan", "allow_private", ValueType::Bool, Reload)

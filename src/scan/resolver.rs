@@ -2,6 +2,7 @@
 //! (`getaddrinfo`), so `/etc/hosts` and `nsswitch.conf` apply; `hickory-resolver` would
 //! ignore the latter.
 
+use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -50,11 +51,23 @@ impl Resolver {
 
 async fn look_up(host: String) -> LookupResult {
     // `lookup_host` requires a port; it is not used.
-    let addresses: Vec<_> = match timeout(LOOKUP_TIMEOUT, lookup_host((host.as_str(), 1))).await {
-        Ok(Ok(addresses)) => addresses.map(|address| address.ip().to_canonical()).collect(),
-        Ok(Err(_)) | Err(_) => Vec::new(),
+    let found = match timeout(LOOKUP_TIMEOUT, lookup_host((host.as_str(), 1))).await {
+        Ok(Ok(addresses)) => Ok(addresses.map(|address| address.ip().to_canonical()).collect::<Vec<_>>()),
+        Ok(Err(error)) if is_failure(&error) => Err(()),
+        Ok(Err(_)) => Ok(Vec::new()),
+        Err(_) => Err(()),
     };
-    LookupResult::new(host, addresses)
+    match found {
+        Ok(addresses) => LookupResult::new(host, addresses),
+        Err(()) => LookupResult::failure(host),
+    }
+}
+
+/// Whether no name server has answered. The error of `getaddrinfo` has no number, only the text of glibc or musl for
+/// `EAI_AGAIN`.
+fn is_failure(error: &io::Error) -> bool {
+    let text = error.to_string();
+    error.raw_os_error().is_some() || ["Temporary failure", "Try again"].iter().any(|again| text.contains(again))
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ const LOOKUPS_MAX: usize = 64;
 /// A name without an address is looked up again after at most this time.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
+/// The addresses of a name are used for so long after they were looked up, while no name server answers (RFC 8767).
+const STALE_MAX: Duration = Duration::from_secs(86_400);
+
 /// Most addresses of a host name that are tried.
 const ADDRESSES_MAX: usize = 4;
 
@@ -31,13 +34,12 @@ pub(super) struct HostNames {
 
 #[derive(Debug)]
 enum CacheEntry {
-    /// Valid until then; time since the start.
-    Known {
-        addresses: Addresses,
-        until: Duration,
-    },
+    /// Times are since the start.
+    Known { looked_up: Duration, addresses: Addresses, until: Duration },
     Pending {
         tokens: Vec<ScanToken>,
+        /// The addresses that were known before, and when they were looked up.
+        before: Option<(Duration, Addresses)>,
     },
 }
 
@@ -46,6 +48,8 @@ enum CacheEntry {
 pub(in crate::scan) struct LookupResult {
     host: String,
     pub addresses: Addresses,
+    /// No name server has answered, so nothing is known.
+    is_failure: bool,
 }
 
 impl LookupResult {
@@ -56,7 +60,11 @@ impl LookupResult {
         addresses.sort();
         addresses.dedup();
         addresses.truncate(ADDRESSES_MAX);
-        LookupResult { host, addresses }
+        LookupResult { host, addresses, is_failure: false }
+    }
+
+    pub fn failure(host: String) -> LookupResult {
+        LookupResult { host, addresses: Addresses::new(), is_failure: true }
     }
 }
 
@@ -67,10 +75,16 @@ impl HostNames {
             return Some(Addresses::from_elem(ip, 1));
         }
         match self.names.get_mut(host) {
-            Some(CacheEntry::Known { addresses, until }) if *until > now => return Some(addresses.clone()),
-            Some(CacheEntry::Pending { tokens }) => tokens.push(token),
-            _ => {
-                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token] });
+            Some(CacheEntry::Known { addresses, until, .. }) if *until > now => return Some(addresses.clone()),
+            Some(CacheEntry::Pending { tokens, .. }) => tokens.push(token),
+            known => {
+                let before = match known {
+                    Some(CacheEntry::Known { looked_up, addresses, .. }) => {
+                        Some((*looked_up, std::mem::take(addresses)))
+                    }
+                    _ => None,
+                };
+                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token], before });
                 self.queue.push_back(host.to_owned());
             }
         }
@@ -89,18 +103,27 @@ impl HostNames {
 
     /// Caches the result for `ttl` and returns the tokens that waited for it.
     pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<ScanToken> {
-        let ttl = if result.addresses.is_empty() { ttl.min(NEGATIVE_TTL_MAX) } else { ttl };
-        let entry = CacheEntry::Known { addresses: result.addresses, until: now + ttl };
         self.lookups -= 1;
-        match self.names.insert(result.host, entry) {
-            Some(CacheEntry::Pending { tokens }) => tokens,
-            _ => Vec::new(),
-        }
+        let (tokens, before) = match self.names.remove(&result.host) {
+            Some(CacheEntry::Pending { tokens, before }) => (tokens, before),
+            _ => (Vec::new(), None),
+        };
+        let before = before.filter(|(looked_up, _)| result.is_failure && now < *looked_up + STALE_MAX);
+        let is_new = !result.addresses.is_empty();
+        let (looked_up, addresses) = before.unwrap_or((now, result.addresses));
+        let until = now + if is_new { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
+        self.names.insert(result.host, CacheEntry::Known { looked_up, addresses, until });
+        tokens
     }
 
-    /// Removes expired entries.
+    /// Removes names that were not asked for since they expired, unless their addresses may still be of use.
     pub fn remove_expired(&mut self, now: Duration) {
-        self.names.retain(|_, name| !matches!(name, CacheEntry::Known { until, .. } if *until <= now));
+        let is_kept = |name: &CacheEntry| match name {
+            CacheEntry::Known { until, addresses, .. } if addresses.is_empty() => *until > now,
+            CacheEntry::Known { looked_up, .. } => *looked_up + STALE_MAX > now,
+            CacheEntry::Pending { .. } => true,
+        };
+        self.names.retain(|_, name| is_kept(name));
     }
 }
 
@@ -134,8 +157,33 @@ mod tests {
         let addresses = result.addresses.clone();
         assert_eq!(names.complete(MS(5), result, MS(100)), [1, 2]);
         assert_eq!(names.resolve(MS(104), "a.test", 3), Some(addresses));
-        names.remove_expired(MS(105));
         assert_eq!(names.resolve(MS(105), "a.test", 3), None);
+    }
+
+    #[test]
+    fn addresses_are_used_for_a_day_while_no_name_server_answers() {
+        let mut names = HostNames::default();
+        let (ttl, host) = (MS(600_000), "a.test");
+        let mut look_up = |now: Duration, result: LookupResult| {
+            names.remove_expired(now);
+            assert_eq!(names.resolve(now, host, 1), None, "at {now:?}");
+            assert_eq!(names.next_lookup().as_deref(), Some(host));
+            assert_eq!(names.complete(now, result, ttl), [1]);
+            names.resolve(now, host, 1).expect("an answer")
+        };
+        let failure = || LookupResult::failure(host.to_owned());
+        let known = Addresses::from_elem(ip("9.9.9.9"), 1);
+        assert!(look_up(MS(0), failure()).is_empty(), "nothing was known before");
+        assert_eq!(look_up(NEGATIVE_TTL_MAX, LookupResult::new(host.to_owned(), [ip("9.9.9.9")])), known);
+        for minutes in [11, 12, 13, 24 * 60] {
+            assert_eq!(look_up(MS(minutes * 60_000), failure()), known);
+        }
+        assert!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()).is_empty(), "a day later");
+        // A name server that answers is believed.
+        let later = STALE_MAX * 2;
+        assert_eq!(look_up(later, LookupResult::new(host.to_owned(), [ip("9.9.9.9")])), known);
+        assert!(look_up(later + ttl, LookupResult::new(host.to_owned(), [])).is_empty());
+        assert!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()).is_empty());
     }
 
     #[test]
