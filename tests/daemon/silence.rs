@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, wait_until};
+use crate::sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, wait_until};
 
 /// Simulated servers in a process of their own, which is stopped and continued.
 struct Servers(Child);
@@ -31,7 +31,7 @@ fn silent_since_ms(sandbox: &Sandbox) -> Value {
 
 #[test]
 fn misses_do_not_count_while_no_server_answers() {
-    let sandbox = Sandbox::new("");
+    let sandbox = Sandbox::new(WEB_WITHOUT_RATE_LIMIT);
     let list = sandbox.path("list");
     let mut fleet =
         sandbox.command(["fleet", "--servers", "12", "--seed", "99", "--faults", "none", "--behaviours", "none"]);
@@ -50,6 +50,10 @@ fn misses_do_not_count_while_no_server_answers() {
     wait_until("the status says it", || silent_since_ms(&sandbox).is_i64());
     let text = sandbox.ok(["status"]);
     assert!(text.contains("network   DOWN? no server answers for"), "{text}");
+    let address = sandbox.status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let home = crate::web::http::get(&address, "/").text().to_owned();
+    assert!(home.contains("No server answers since <time"), "{home}");
+    assert!(crate::web::http::get(&address, "/metrics").text().contains("clqd_network_silent 1"));
     let rows = sandbox.list(&[]);
     assert_eq!(rows.len(), 12);
     for row in &rows {

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 
 use super::boards;
-use super::format::{count, ranking};
+use super::format::{count, ranking, time};
 use super::layout::{About, Page, PageResult, site_description, site_title};
 use super::online;
 use super::resolution::Resolution;
@@ -46,6 +46,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         &busiest[..busiest.len().min(BUSIEST_SERVERS)],
     );
     let series = online::series(&context, None, None).await?;
+    let status = context.status().await?;
+    let silent_since_ms = status.daemon.as_ref().and_then(|daemon| daemon.public.silent_since_ms);
     let leaders = overview.games.iter().take(GAMES_WITH_LEADERS).map(async |game| {
         // After a start, boards are in preparation for some seconds: the page does not wait for them.
         let leaders = boards::leaders(&context, &game.name, &windows, overview.now_ms, LEADERS, LEADERS_WAIT_MAX);
@@ -60,6 +62,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let body = html! {
         h1 { (site_title(&context.identity)) }
         p .soft { (site_description(&context.identity)) }
+        @if let Some(since_ms) = silent_since_ms {
+            p { strong { (rich_text!("home-silent", since = time(since_ms))) } }
+        }
         div #figures data-part { (figures(&overview)) }
         section #favourites {}
         div .sides {

@@ -139,6 +139,7 @@ script-zone = Zeiten in deiner Zeitzone; Tage und Wochen in UTC.
 
 ## First page
 
+home-silent = Seit { $since } antwortet kein Server: Das Netz dieser Website scheint gestört zu sein. Gezeigt wird der Stand davor.
 home-busiest = Hier ist am meisten los
 home-busiest-caption = Server mit den meisten Spielern im Moment
 # $servers is a list of links.

@@ -139,6 +139,7 @@ script-zone = Times are yours; days and weeks are in UTC.
 
 ## First page
 
+home-silent = No server answers since { $since }: the network of this site seems to be down. What is shown is from before.
 home-busiest = Busiest servers
 home-busiest-caption = Servers with most players now
 # $servers is a list of links.

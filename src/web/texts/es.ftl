@@ -139,6 +139,7 @@ script-zone = Las horas están en tu zona horaria; los días y semanas, en UTC.
 
 ## First page
 
+home-silent = Ningún servidor responde desde { $since }: la red de este sitio parece caída. Lo que se muestra es de antes.
 home-busiest = Servidores más activos
 home-busiest-caption = Servidores con más jugadores ahora
 # $servers is a list of links.

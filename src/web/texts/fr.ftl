@@ -154,6 +154,7 @@ script-zone = Heures locales ; jours et semaines en UTC.
 
 ## First page
 
+home-silent = Aucun serveur ne répond depuis { $since } : le réseau de ce site semble en panne. Les données affichées datent d’avant.
 home-busiest = Serveurs les plus peuplés
 home-busiest-caption = Serveurs avec le plus de joueurs en ce moment
 # $servers is a list of links.

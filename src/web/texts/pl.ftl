@@ -139,6 +139,7 @@ script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w UTC.
 
 ## First page
 
+home-silent = Od { $since } nie odpowiada żaden serwer: sieć tej strony prawdopodobnie nie działa. Pokazany jest stan sprzed awarii.
 home-busiest = Najpopularniejsze serwery
 home-busiest-caption = Serwery, na których jest teraz najwięcej graczy
 # $servers is a list of links.

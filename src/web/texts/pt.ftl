@@ -139,6 +139,7 @@ script-zone = Horários no seu fuso; dias e semanas em UTC.
 
 ## First page
 
+home-silent = Nenhum servidor responde desde { $since }: a rede deste site parece estar fora do ar. O que é mostrado é de antes.
 home-busiest = Servidores mais movimentados
 home-busiest-caption = Servidores com mais jogadores agora
 # $servers is a list of links.

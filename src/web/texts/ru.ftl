@@ -139,6 +139,7 @@ script-zone = Время местное; дни и недели — в UTC.
 
 ## First page
 
+home-silent = С { $since } не отвечает ни один сервер: похоже, у этого сайта не работает сеть. Показано то, что было до этого.
 home-busiest = Самые популярные серверы
 home-busiest-caption = Серверы, где сейчас больше всего игроков
 # $servers is a list of links.
