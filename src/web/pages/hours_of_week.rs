@@ -49,23 +49,24 @@ impl HoursOfWeek {
         self.0.as_flattened().iter().flatten().copied().fold(0.0, f64::max)
     }
 
-    /// `text` says a value.
+    /// `text` says a value. The first letters of all `id`s of a page differ.
     pub fn draw(&self, id: &str, title: &str, caption: &str, text: impl Fn(f64) -> String) -> Markup {
         let largest = self.largest().max(f64::MIN_POSITIVE);
         let height = 7 * ROW + 18;
+        let cell = &id[..1];
         html! {
             figure {
                 svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby=(id) {
                     title id=(id) { (title) }
-                    // 168 times its attributes were a fifth of the page of a server.
-                    defs { rect id={ (id) "-cell" } y="1" width=(CELL - 1) height=(ROW - 2) {} }
+                    // What is there 168 times is short: with all attributes it was a fifth of the page of a server.
+                    defs { rect id=(cell) y="1" width=(CELL - 1) height=(ROW - 2) {} }
                     @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
                         text x="0" y=(y + 12) { (short_weekday(MONDAY_MS + weekday as i64 * DAY_MS)) }
                         // A copied rectangle has the colour of its parent here; rules for it do not apply.
-                        g .heat {
+                        g .heat transform={ "translate(0 " (y) ")" } {
                             @for (hour, value) in self.0[weekday].iter().enumerate() {
                                 @if let Some(value) = value.filter(|value| *value > 0.0) {
-                                    use href={ "#" (id) "-cell" } x=(LEFT + hour as i64 * CELL) y=(y) opacity=(opacity(value / largest)) {
+                                    use href={ "#" (cell) } x=(LEFT + hour as i64 * CELL) opacity=(opacity(value / largest)) {
                                         title { (text!("hours-of-week-hour", weekday = long_weekday(weekday), hour = hour, value = text(value))) }
                                     }
                                 }

@@ -146,9 +146,7 @@ fn days(sessions: &[SessionView]) -> Markup {
                     @let played_ms: i64 = played.iter().map(|(from_ms, to_ms)| to_ms - from_ms).sum();
                     text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (utc(day * DAY_MS, "%m-%d")) }
                     line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
-                    @for (from_ms, to_ms) in played {
-                        rect .heat x=(x(*from_ms)) y=(y + 3) width=((x(*to_ms) - x(*from_ms)).max(2)) height="10" {}
-                    }
+                    @if !played.is_empty() { path .heat d=(played.iter().map(|&(from, to)| bar(x(from), x(to), y)).collect::<String>()) {} }
                     @if played_ms > 0 { text x=(WIDTH) y=(y + 12) text-anchor="end" { (hours_and_minutes(played_ms)) } }
                 }
                 @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
@@ -156,6 +154,12 @@ fn days(sessions: &[SessionView]) -> Markup {
             figcaption { (text!("sessions-days-caption")) }
         }
     }
+}
+
+/// A rectangle as a part of a path.
+fn bar(left: i64, right: i64, row: i64) -> String {
+    let width = (right - left).max(2);
+    format!("M{left} {}h{width}v10h-{width}z", row + 3)
 }
 
 /// The minutes of all sessions in each hour of the week.
