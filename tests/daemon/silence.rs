@@ -34,13 +34,18 @@ fn misses_do_not_count_while_no_server_answers() {
     let sandbox = Sandbox::new(WEB_WITHOUT_RATE_LIMIT);
     let list = sandbox.path("list");
     let mut fleet =
-        sandbox.command(["fleet", "--servers", "12", "--seed", "99", "--faults", "none", "--behaviours", "none"]);
+        sandbox.command(["fleet", "--servers", "24", "--seed", "99", "--faults", "none", "--behaviours", "none"]);
     fleet.args(["--quake3-port", "0", "--source-port", "0", "--status-interval", "0", "--server-list"]).arg(&list);
     let servers = Servers(fleet.stdout(Stdio::null()).spawn().expect("clqd"));
     wait_until("the servers run", || list.exists());
     let daemon = sandbox.start();
     sandbox.ok(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
-    wait_until("all are seen", || sandbox.list(&["--online"]).len() == 12);
+    // On a busy machine a server may miss a scan. More than eight hosts must have answered the last one.
+    let all_answer = || {
+        let rows = sandbox.list(&["--online"]);
+        rows.len() == 24 && rows.iter().all(|row| row["missed"] == 0)
+    };
+    wait_until("all answer", all_answer);
     assert_eq!(silent_since_ms(&sandbox), Value::Null);
 
     servers.signal(Signal::SIGSTOP);
@@ -55,7 +60,7 @@ fn misses_do_not_count_while_no_server_answers() {
     assert!(home.contains("No server answers since <time"), "{home}");
     assert!(crate::web::http::get(&address, "/metrics").text().contains("clqd_network_silent 1"));
     let rows = sandbox.list(&[]);
-    assert_eq!(rows.len(), 12);
+    assert_eq!(rows.len(), 24);
     for row in &rows {
         // At most the scans that were on their way when the silence was noticed.
         assert!(row["missed"].as_u64().is_some_and(|missed| missed <= 2), "{row}");
@@ -63,7 +68,7 @@ fn misses_do_not_count_while_no_server_answers() {
     }
     servers.signal(Signal::SIGCONT);
     daemon.wait_for_log("servers answer again");
-    wait_until("no miss is left", || sandbox.list(&[]).iter().all(|row| row["missed"] == 0));
+    wait_until("no miss is left", all_answer);
     assert_eq!(silent_since_ms(&sandbox), Value::Null);
     daemon.stop();
     sandbox.assert_replay_equals_state();
