@@ -14,6 +14,7 @@
 use anyhow::Context;
 use tokio::sync::oneshot;
 
+use super::silence::Silence;
 use super::{BOARD_UPDATES_PER_COMMIT, EngineThread, NameRemoval};
 use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
@@ -181,7 +182,7 @@ impl EngineThread {
             outcomes_queued: self.outcomes_queued as u64,
             store,
             week_pending_close,
-            silent_since_ms: self.silence.since_ms(),
+            silent_since_ms: self.silences.iter().filter_map(Silence::since_ms).min(),
         };
         self.publisher.publish(&mut self.state, status, self.clock.now_ms());
     }

@@ -152,7 +152,8 @@ pub struct EngineThread {
     /// Time of the last outcome applied: outcomes are applied, and recorded, in order of
     /// time.
     last_outcome_ms: i64,
-    silence: Silence,
+    /// Of servers elsewhere, and of those on this machine or in its network.
+    silences: [Silence; 2],
     rescans: RescanWaiters,
     /// The URL that answered instead, of servers with a client that waits for a rescan.
     answers_at: BTreeMap<ServerKey, ServerUrl>,
@@ -213,7 +214,7 @@ impl EngineThread {
             uncertain: Vec::new(),
             checkpoints: Checkpoints::new(&config.store, clock.now_ms()),
             outcomes_queued: 0,
-            silence: Silence::default(),
+            silences: Default::default(),
             next_known: None,
             name_removal: NameRemoval::Idle,
             logged_weeks: state.engine.weeks().to_vec(),

@@ -1,5 +1,7 @@
 //! Applies the outcomes of scans, and reports them to the clients of a rescan.
 
+use std::net::IpAddr;
+
 use super::EngineThread;
 use super::durability::Unsynced;
 use super::silence::Outage;
@@ -67,7 +69,7 @@ impl EngineThread {
             self.state.engine.set_published(scan.server, snapshot.t_ms, details);
         }
         if scan.result.as_ref().err().is_none_or(|miss| miss.reason.is_reply()) {
-            self.end_outage(now_ms);
+            self.end_outage(scan.server, now_ms);
         }
         // If there were several attempts, the result is that of the intended one.
         let first_miss = scan.first_miss();
@@ -81,6 +83,9 @@ impl EngineThread {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // A local fault says nothing about the server.
             Err(miss) if miss.reason.is_local_fault() => {
+                if miss.reason == MissReason::SendFailed {
+                    self.is_outage(scan.server, miss.t_ms, now_ms);
+                }
                 self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());
                 return Ok(());
             }
@@ -113,11 +118,12 @@ impl EngineThread {
 
     /// Whether a silent server says nothing about itself, because the own network is down.
     fn is_outage(&mut self, server: ServerKey, t_ms: i64, now_ms: i64) -> bool {
-        let answered = self.state.engine.answered_last_scan(server);
+        let answered = self.state.engine.answered_lately(server);
         let Some(url) = self.state.engine.url_of(server) else { return false };
-        let was_down = self.silence.since_ms().is_some();
-        let is_outage = self.silence.note(url.host(), answered, t_ms);
-        if !was_down && self.silence.since_ms().is_some() {
+        let silence = &mut self.silences[usize::from(is_near(url))];
+        let was_down = silence.since_ms().is_some();
+        let is_outage = silence.note(url.host(), answered, t_ms);
+        if !was_down && silence.since_ms().is_some() {
             tracing::warn!(
                 "no server answers any more: the network seems to be down, and misses do not count until one does"
             );
@@ -126,8 +132,10 @@ impl EngineThread {
         is_outage
     }
 
-    fn end_outage(&mut self, now_ms: i64) {
-        if let Some(Outage { since_ms, discarded }) = self.silence.end() {
+    /// A server has sent something, so its network works.
+    fn end_outage(&mut self, server: ServerKey, now_ms: i64) {
+        let Some(url) = self.state.engine.url_of(server) else { return };
+        if let Some(Outage { since_ms, discarded }) = self.silences[usize::from(is_near(url))].end() {
             let duration_s = (now_ms - since_ms) / 1_000;
             tracing::info!(duration_s, scans_discarded = discarded, "servers answer again");
             self.changed_ms.get_or_insert(now_ms);
@@ -179,6 +187,14 @@ impl EngineThread {
         }
         results
     }
+}
+
+/// Whether a server is on this machine or in its network: it answers though the way to all others is down.
+fn is_near(url: &ServerUrl) -> bool {
+    url.ip().is_some_and(|ip| match ip {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    })
 }
 
 fn scan_row(notice: Notice, server: PublicServer, answers_at: Option<ServerUrl>) -> ScanRow {

@@ -1,5 +1,5 @@
-//! Whether the own network is down: servers of several hosts that answered their last scans are silent, one after the
-//! other, and none answers in between. Then a silent server says nothing about itself. Pure.
+//! Whether the own network is down: servers of several hosts that answered lately are silent, one after the other, and none
+//! answers in between. Then a silent server says nothing about itself. Pure.
 //!
 //! Without it a site of 20,000 servers would need a day to recover from an outage of three hours, because each miss makes
 //! the next scan of its server rarer.
@@ -8,9 +8,12 @@
 /// 10^24.
 const HOSTS: usize = 8;
 
+/// After so long misses count again: the servers may be gone for good.
+const OUTAGE_MS_MAX: i64 = 86_400_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Silence {
-    /// Hosts of servers that answered the scan before, and have been silent since the last answer of any server.
+    /// Hosts of servers that answered lately, and have been silent since the last answer of any server.
     hosts: Vec<String>,
     /// The first of these silent scans, Unix ms.
     since_ms: i64,
@@ -42,12 +45,13 @@ impl Silence {
         outage
     }
 
-    /// Notes a silent server. `answered`: it answered the scan before. Returns whether the network is down, and this scan does
-    /// not count.
+    /// Notes a silent server. `answered`: it answered lately. Returns whether the network is down, and this scan does not
+    /// count.
     pub fn note(&mut self, host: &str, answered: bool, t_ms: i64) -> bool {
-        if self.since_ms().is_some() {
-            self.discarded += 1;
-            return true;
+        if let Some(since_ms) = self.since_ms() {
+            let is_outage = t_ms - since_ms < OUTAGE_MS_MAX;
+            self.discarded += u64::from(is_outage);
+            return is_outage;
         }
         if answered && !self.hosts.iter().any(|known| known == host) {
             if self.hosts.is_empty() {
@@ -79,6 +83,14 @@ mod tests {
         assert!(silence.note("192.0.2.99", false, 9_000), "others do not count either");
         assert_eq!(silence.end(), Some(Outage { since_ms: 1_001, discarded: 4 }));
         assert_eq!((silence.end(), silence.since_ms()), (None, None));
+    }
+
+    #[test]
+    fn after_a_day_misses_count() {
+        let mut silence = Silence::default();
+        silent(&mut silence, 1..HOSTS + 1);
+        assert!(silence.note("192.0.2.1", true, 1_000 + OUTAGE_MS_MAX));
+        assert!(!silence.note("192.0.2.1", true, 1_001 + OUTAGE_MS_MAX));
     }
 
     #[test]

@@ -94,10 +94,10 @@ impl Engine {
         self.schedule.is_late(id, t_ms, since_ms, newest_ms)
     }
 
-    /// Whether a server answered its last scan.
-    pub fn answered_last_scan(&self, server: ServerKey) -> bool {
+    /// Whether a server answered one of its last three scans.
+    pub fn answered_lately(&self, server: ServerKey) -> bool {
         let record = self.server_state(server).map(|server_state| &server_state.record);
-        record.is_some_and(|record| record.missed == 0 && record.last_seen_ms.is_some())
+        record.is_some_and(|record| record.missed <= 2 && record.last_seen_ms.is_some())
     }
 
     /// An answer to a scan of an earlier process.
