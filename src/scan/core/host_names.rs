@@ -35,11 +35,19 @@ pub(super) struct HostNames {
 #[derive(Debug)]
 enum CacheEntry {
     /// Times are since the start.
-    Known { looked_up: Duration, addresses: Addresses, until: Duration },
+    Known {
+        looked_up: Duration,
+        addresses: Addresses,
+        until: Duration,
+        /// No name server has answered since they were looked up.
+        is_stale: bool,
+    },
     Pending {
         tokens: Vec<ScanToken>,
         /// The addresses that were known before, and when they were looked up.
         before: Option<(Duration, Addresses)>,
+        /// They are stale already, so scans use them and do not wait.
+        is_stale: bool,
     },
 }
 
@@ -76,16 +84,25 @@ impl HostNames {
         }
         match self.names.get_mut(host) {
             Some(CacheEntry::Known { addresses, until, .. }) if *until > now => return Some(addresses.clone()),
+            Some(CacheEntry::Pending { before: Some((looked_up, addresses)), is_stale: true, .. })
+                if now < *looked_up + STALE_MAX =>
+            {
+                return Some(addresses.clone());
+            }
             Some(CacheEntry::Pending { tokens, .. }) => tokens.push(token),
             known => {
-                let before = match known {
-                    Some(CacheEntry::Known { looked_up, addresses, .. }) => {
-                        Some((*looked_up, std::mem::take(addresses)))
+                let (before, is_stale) = match known {
+                    Some(CacheEntry::Known { looked_up, addresses, is_stale, .. }) => {
+                        let is_of_use = *is_stale && now < *looked_up + STALE_MAX;
+                        (Some((*looked_up, std::mem::take(addresses))), is_of_use)
                     }
-                    _ => None,
+                    _ => (None, false),
                 };
-                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens: vec![token], before });
+                let used = before.as_ref().filter(|_| is_stale).map(|(_, addresses)| addresses.clone());
+                let tokens = if is_stale { Vec::new() } else { vec![token] };
+                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens, before, is_stale });
                 self.queue.push_back(host.to_owned());
+                return used;
             }
         }
         None
@@ -105,14 +122,15 @@ impl HostNames {
     pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<ScanToken> {
         self.lookups -= 1;
         let (tokens, before) = match self.names.remove(&result.host) {
-            Some(CacheEntry::Pending { tokens, before }) => (tokens, before),
+            Some(CacheEntry::Pending { tokens, before, .. }) => (tokens, before),
             _ => (Vec::new(), None),
         };
         let before = before.filter(|(looked_up, _)| result.is_failure && now < *looked_up + STALE_MAX);
-        let is_new = !result.addresses.is_empty();
+        let before = before.filter(|(_, addresses)| !addresses.is_empty());
+        let (is_new, is_stale) = (!result.addresses.is_empty(), before.is_some());
         let (looked_up, addresses) = before.unwrap_or((now, result.addresses));
         let until = now + if is_new { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
-        self.names.insert(result.host, CacheEntry::Known { looked_up, addresses, until });
+        self.names.insert(result.host, CacheEntry::Known { looked_up, addresses, until, is_stale });
         tokens
     }
 
@@ -164,39 +182,31 @@ mod tests {
     fn addresses_are_used_for_a_day_while_no_name_server_answers() {
         let mut names = HostNames::default();
         let (ttl, host) = (MS(600_000), "a.test");
+        // What a scan gets at once, and after the look-up.
         let mut look_up = |now: Duration, result: LookupResult| {
             names.remove_expired(now);
-            assert_eq!(names.resolve(now, host, 1), None, "at {now:?}");
-            assert_eq!(names.next_lookup().as_deref(), Some(host));
-            assert_eq!(names.complete(now, result, ttl), [1]);
-            names.resolve(now, host, 1).expect("an answer")
+            let at_once = names.resolve(now, host, 1);
+            assert_eq!(names.resolve(now, host, 2), at_once, "at {now:?}");
+            assert_eq!((names.next_lookup().as_deref(), names.next_lookup()), (Some(host), None));
+            let waiting: &[ScanToken] = if at_once.is_some() { &[] } else { &[1, 2] };
+            assert_eq!(names.complete(now, result, ttl), waiting);
+            (at_once, names.resolve(now, host, 1).expect("an answer"))
         };
         let failure = || LookupResult::failure(host.to_owned());
         let known = Addresses::from_elem(ip("9.9.9.9"), 1);
-        assert!(look_up(MS(0), failure()).is_empty(), "nothing was known before");
-        assert_eq!(look_up(NEGATIVE_TTL_MAX, LookupResult::new(host.to_owned(), [ip("9.9.9.9")])), known);
-        for minutes in [11, 12, 13, 24 * 60] {
-            assert_eq!(look_up(MS(minutes * 60_000), failure()), known);
+        assert_eq!(look_up(MS(0), failure()), (None, Addresses::new()), "nothing was known before");
+        let found = || LookupResult::new(host.to_owned(), [ip("9.9.9.9")]);
+        assert_eq!(look_up(NEGATIVE_TTL_MAX, found()), (None, known.clone()));
+        assert_eq!(look_up(MS(11 * 60_000), failure()), (None, known.clone()));
+        for minutes in [12, 13, 24 * 60] {
+            assert_eq!(look_up(MS(minutes * 60_000), failure()), (Some(known.clone()), known.clone()));
         }
-        assert!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()).is_empty(), "a day later");
+        assert_eq!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()), (None, Addresses::new()), "a day later");
         // A name server that answers is believed.
         let later = STALE_MAX * 2;
-        assert_eq!(look_up(later, LookupResult::new(host.to_owned(), [ip("9.9.9.9")])), known);
-        assert!(look_up(later + ttl, LookupResult::new(host.to_owned(), [])).is_empty());
-        assert!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()).is_empty());
-    }
-
-    #[test]
-    fn lookups_are_bounded_and_a_name_without_addresses_is_tried_again_soon() {
-        let mut names = HostNames::default();
-        for n in 0..LOOKUPS_MAX + 1 {
-            assert_eq!(names.resolve(MS(0), &format!("{n}.test"), n as u64), None);
-        }
-        let started = std::iter::from_fn(|| names.next_lookup()).count();
-        assert_eq!(started, LOOKUPS_MAX);
-        names.complete(MS(0), LookupResult::new("0.test".to_owned(), []), MS(3_600_000));
-        assert_eq!(names.next_lookup(), Some(format!("{LOOKUPS_MAX}.test")));
-        assert_eq!(names.resolve(NEGATIVE_TTL_MAX - MS(1), "0.test", 1), Some(Addresses::new()));
-        assert_eq!(names.resolve(NEGATIVE_TTL_MAX, "0.test", 1), None);
+        assert_eq!(look_up(later, found()), (None, known));
+        let none = || LookupResult::new(host.to_owned(), []);
+        assert_eq!(look_up(later + ttl, none()), (None, Addresses::new()));
+        assert_eq!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()), (None, Addresses::new()));
     }
 }
