@@ -184,7 +184,7 @@ fn visitor_walks_through_the_site() {
     let newest = browser.script(&format!("return Number({chart}.dataset.newest)"));
     let newest = chrono::DateTime::from_timestamp_millis(newest.as_i64().expect("Unix ms")).expect("a time");
     let at_home = newest.with_timezone(&chrono::FixedOffset::east_opt(TIME_ZONE.1).expect("an offset"));
-    let last_mark = browser.script(&format!("return [...{chart}.querySelectorAll('[data-time]')].pop().textContent"));
+    let last_mark = browser.script(&format!("return [...{chart}.querySelectorAll('[data-slot]')].pop().textContent"));
     assert_eq!(last_mark, at_home.format("%H:%M").to_string());
     let caption = browser.script(&format!("return {chart}.parentNode.textContent"));
     assert!(!caption.as_str().expect("a text").contains("UTC"), "{caption}");

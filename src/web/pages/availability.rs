@@ -16,30 +16,27 @@ const CELL: i64 = PLOT_WIDTH / DAYS as i64;
 const PLOT_HEIGHT: i64 = 48;
 const HEIGHT: i64 = PLOT_HEIGHT + 22;
 
-/// A site that saw so many servers at once, and sees none, does not look: its daemon or its network is down.
-const SERVERS_MIN: u32 = 5;
+/// A site that sees none of so many servers any more does not look: its daemon or its network is down. Fewer may all be away.
+const SERVERS_MIN: u32 = 20;
 
 /// When this site looked at servers.
 #[derive(Clone, Copy)]
 struct Watch<'s> {
-    /// Servers that were seen; `None`: too few to say anything.
+    /// All servers that were seen; `None`: not known yet.
     site: Option<&'s SlotsView>,
     slot_ms: i64,
 }
 
-impl<'s> Watch<'s> {
-    fn new(site: Option<&'s SlotsView>, slot_ms: i64) -> Watch<'s> {
-        let has_many = |site: &&SlotsView| site.servers.iter().flatten().any(|&servers| servers >= SERVERS_MIN);
-        Watch { site: site.filter(has_many), slot_ms }
-    }
-
-    /// Whether the site looked in the slot that begins then. Slots that it does not know count. A day in which clocks are
-    /// changed is an hour shorter or longer.
+impl Watch<'_> {
+    /// Whether the site looked in the slot that begins then: it saw servers, or had seen few before. Slots that it does not know
+    /// count. A day in which clocks are changed is an hour shorter or longer.
     fn is_on(self, start_ms: i64) -> bool {
         let Some(site) = self.site else { return true };
         let back = (site.newest_ms - start_ms + self.slot_ms / 2).div_euclid(self.slot_ms);
         let slot = usize::try_from(back).ok().and_then(|back| site.servers.len().checked_sub(back + 1));
-        slot.is_none_or(|slot| site.servers[slot].is_some())
+        let had_few =
+            |slot: usize| site.servers[..slot].iter().flatten().next_back().is_none_or(|&seen| seen < SERVERS_MIN);
+        slot.is_none_or(|slot| site.servers[slot].is_some() || had_few(slot))
     }
 
     /// The share of the newest slots with a value, of those in which a server was known and the site looked. `None`: there
@@ -55,13 +52,13 @@ impl<'s> Watch<'s> {
 
 /// Shares of the last 7, 30 and 365 days, and a drawing of the last 30. `site`: of all servers.
 pub(super) fn section(series: &SeriesView, added_ms: i64, site: Option<&OnlineSeriesView>) -> Markup {
-    let watch = Watch::new(site.map(|site| &site.hours), HOUR_MS);
+    let watch = Watch { site: site.map(|site| &site.hours), slot_ms: HOUR_MS };
     let percent = |share: f64| rounded(share * 100.0);
     let of_hours = |days: usize| {
         let share = watch.share(&series.hours, series.newest_hour_ms, days * 24, added_ms)?;
         Some((days, text!("availability-of-hours", percent = percent(share))))
     };
-    let of_days = Watch::new(site.map(|site| &site.days), DAY_MS);
+    let of_days = Watch { site: site.map(|site| &site.days), slot_ms: DAY_MS };
     let of_days = of_days.share(&series.days, series.newest_day_ms, 365, added_ms);
     let of_days = of_days.map(|share| (365, text!("availability-of-days", percent = percent(share))));
     html! {
@@ -144,13 +141,13 @@ mod tests {
     fn time_before_a_server_was_known_does_not_count() {
         let hours = [None, None, Some(0.0), None, Some(3.0), Some(1.0)];
         let newest_ms = 100 * HOUR_MS;
-        let of = |slots, added_ms| Watch::new(None, HOUR_MS).share(&hours, newest_ms, slots, added_ms);
+        let of = |slots, added_ms| Watch { site: None, slot_ms: HOUR_MS }.share(&hours, newest_ms, slots, added_ms);
         assert_eq!(of(6, 0), Some(0.5));
         assert_eq!(of(4, 0), Some(0.75));
         assert_eq!(of(6, newest_ms - 2 * HOUR_MS + 5), Some(2.0 / 3.0), "it was added in the newest hour but two");
         assert_eq!(of(6, newest_ms - HOUR_MS), Some(1.0), "in the newest but one");
         assert_eq!(of(6, newest_ms + HOUR_MS), None, "after the newest one");
-        assert_eq!(Watch::new(None, HOUR_MS).share(&[], newest_ms, 6, 0), None);
+        assert_eq!(Watch { site: None, slot_ms: HOUR_MS }.share(&[], newest_ms, 6, 0), None);
     }
 
     #[test]
@@ -163,14 +160,15 @@ mod tests {
             players: Vec::new(),
             servers,
         };
-        let of = |site: &SlotsView| Watch::new(Some(site), HOUR_MS).share(&hours, newest_ms, 6, 0);
-        let many = site(vec![Some(9), None, None, Some(9), Some(8)]);
+        let of = |site: &SlotsView| Watch { site: Some(site), slot_ms: HOUR_MS }.share(&hours, newest_ms, 6, 0);
+        let many = site(vec![Some(29), None, None, Some(29), Some(28)]);
         assert_eq!(of(&many), Some(0.75), "of four hours, one was missed");
-        let few = site(vec![Some(4), None, None, Some(4), Some(3)]);
+        let few = site(vec![Some(14), None, None, Some(24), Some(23)]);
         assert_eq!(of(&few), Some(0.5), "they may all have been away");
-        assert_eq!(of(&site(vec![Some(9)])), Some(0.5), "it does not know more");
-        let drawn = drawing(&series(hours.to_vec(), newest_ms), 0, Watch::new(Some(&many), HOUR_MS)).into_string();
-        assert!(drawn.contains("<title>1970-01-05: hours in which this site did not look: 2<"), "{drawn}");
+        assert_eq!(of(&site(vec![Some(29)])), Some(0.5), "it does not know more");
+        let drawn =
+            drawing(&series(hours.to_vec(), newest_ms), 0, Watch { site: Some(&many), slot_ms: HOUR_MS }).into_string();
+        assert!(drawn.contains("<title>1970-01-05: hours in which this site saw no server: 2<"), "{drawn}");
     }
 
     #[test]

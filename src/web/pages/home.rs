@@ -62,8 +62,10 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let body = html! {
         h1 { (site_title(&context.identity)) }
         p .soft { (site_description(&context.identity)) }
-        @if let Some(since_ms) = silent_since_ms {
-            p { strong { (rich_text!("home-silent", since = time(since_ms))) } }
+        div #silence data-part {
+            @if let Some(since_ms) = silent_since_ms {
+                p { strong { (rich_text!("home-silent", since = time(since_ms))) } }
+            }
         }
         div #figures data-part { (figures(&overview)) }
         section #favourites {}

@@ -147,8 +147,8 @@ const graphValues = root => {
     // A day or a week is one of UTC.
     const isShort = Number(slot) < 86400000;
     if (isShort) {
-      for (const mark of all('text[data-time]', svg)) {
-        const from = start(Math.round((mark.getAttribute('x') - left) * last / width));
+      for (const mark of all('text[data-slot]', svg)) {
+        const from = start(Number(mark.dataset.slot));
         mark.textContent = mark.textContent.includes(':') ? hour(from) : date(from).slice(5);
       }
       const caption = svg.parentNode.querySelector('figcaption').firstChild;

@@ -139,7 +139,7 @@ script-zone = Zeiten in deiner Zeitzone; Tage und Wochen in UTC.
 
 ## First page
 
-home-silent = Seit { $since } antwortet kein Server: Das Netz dieser Website scheint gestört zu sein. Gezeigt wird der Stand davor.
+home-silent = Seit { $since } antwortet kein Server: Das Netz dieser Website scheint gestört zu sein. Bis es wieder da ist, sind die Zahlen unvollständig.
 home-busiest = Hier ist am meisten los
 home-busiest-caption = Server mit den meisten Spielern im Moment
 # $servers is a list of links.
@@ -299,7 +299,7 @@ availability-known-since = Bekannt seit
 availability-title = Stunden pro Tag, in denen der Server gesehen wurde
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } von 24 Stunden
-availability-unwatched = { $date }: Stunden, in denen diese Website nicht abgefragt hat: { $hours }
+availability-unwatched = { $date }: Stunden, in denen diese Website keinen Server sah: { $hours }
 availability-caption = Stunden pro Tag, in denen eine Abfrage beantwortet wurde, UTC. Ein Server, der nur einmal am Tag abgefragt wird, ist in einer Stunde des Tages zu sehen. Heller und nicht gezählt: Stunden, in denen diese Website selbst keinen Server sah.
 
 ## Graphs

@@ -139,7 +139,7 @@ script-zone = Times are yours; days and weeks are in UTC.
 
 ## First page
 
-home-silent = No server answers since { $since }: the network of this site seems to be down. What is shown is from before.
+home-silent = No server answers since { $since }: the network of this site seems to be down. Until it is back, figures are not complete.
 home-busiest = Busiest servers
 home-busiest-caption = Servers with most players now
 # $servers is a list of links.
@@ -299,7 +299,7 @@ availability-known-since = Known since
 availability-title = Hours of each day in which the server was seen
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } of 24 hours
-availability-unwatched = { $date }: hours in which this site did not look: { $hours }
+availability-unwatched = { $date }: hours in which this site saw no server: { $hours }
 availability-caption = Hours of each day in which a scan got an answer, UTC. A server that is asked once a day is seen in one hour of a day. Lighter, and not counted: hours in which this site itself saw no server.
 
 ## Graphs

@@ -139,7 +139,7 @@ script-zone = Las horas están en tu zona horaria; los días y semanas, en UTC.
 
 ## First page
 
-home-silent = Ningún servidor responde desde { $since }: la red de este sitio parece caída. Lo que se muestra es de antes.
+home-silent = Ningún servidor responde desde { $since }: la red de este sitio parece caída. Hasta que vuelva, las cifras están incompletas.
 home-busiest = Servidores más activos
 home-busiest-caption = Servidores con más jugadores ahora
 # $servers is a list of links.
@@ -307,8 +307,8 @@ availability-known-since = Conocido desde
 availability-title = Horas de cada día en las que se vio el servidor
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } de 24 horas
-availability-unwatched = { $date }: horas en las que este sitio no consultó: { $hours }
-availability-caption = Horas de cada día en las que un escaneo obtuvo respuesta, en UTC. Un servidor que se consulta una vez al día solo se ve en una hora de cada día. Más claro, y sin contar: horas en las que este sitio no vio ningún servidor.
+availability-unwatched = { $date }: horas en las que este sitio no vio ningún servidor: { $hours }
+availability-caption = Horas de cada día en las que un escaneo obtuvo respuesta, en UTC. Un servidor que se consulta una vez al día solo se ve en una hora de cada día. Más claras y no contadas: horas en las que este sitio no vio ningún servidor.
 
 ## Graphs
 

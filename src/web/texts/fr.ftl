@@ -154,7 +154,7 @@ script-zone = Heures locales ; jours et semaines en UTC.
 
 ## First page
 
-home-silent = Aucun serveur ne répond depuis { $since } : le réseau de ce site semble en panne. Les données affichées datent d’avant.
+home-silent = Aucun serveur ne répond depuis { $since } : le réseau de ce site semble en panne. D’ici son retour, les chiffres sont incomplets.
 home-busiest = Serveurs les plus peuplés
 home-busiest-caption = Serveurs avec le plus de joueurs en ce moment
 # $servers is a list of links.
@@ -330,7 +330,7 @@ availability-day =
         [one] { $date } : { $count } heure sur 24
        *[other] { $date } : { $count } heures sur 24
     }
-availability-unwatched = { $date } : heures où ce site n’a rien interrogé : { $hours }
+availability-unwatched = { $date } : heures où ce site n’a vu aucun serveur : { $hours }
 availability-caption = Heures de chaque jour où un scan a reçu une réponse, UTC. Un serveur interrogé une fois par jour est vu une heure par jour. En plus clair, et non comptées : les heures où ce site lui-même n’a vu aucun serveur.
 
 ## Graphs

@@ -139,7 +139,7 @@ script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w UTC.
 
 ## First page
 
-home-silent = Od { $since } nie odpowiada żaden serwer: sieć tej strony prawdopodobnie nie działa. Pokazany jest stan sprzed awarii.
+home-silent = Od { $since } nie odpowiada żaden serwer: sieć tej strony prawdopodobnie nie działa. Do jej powrotu dane są niepełne.
 home-busiest = Najpopularniejsze serwery
 home-busiest-caption = Serwery, na których jest teraz najwięcej graczy
 # $servers is a list of links.
@@ -309,7 +309,7 @@ availability-known-since = Znany od
 availability-title = Godziny każdego dnia, w których serwer był online
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } z 24 godzin
-availability-unwatched = { $date }: godziny, w których ta strona nie odpytywała: { $hours }
+availability-unwatched = { $date }: godziny, w których ta strona nie widziała żadnego serwera: { $hours }
 availability-caption = Godziny każdego dnia, w których skan dostał odpowiedź, UTC. Serwer odpytywany raz dziennie jest widoczny w jednej godzinie dnia. Jaśniejsze i nieliczone: godziny, w których sama ta strona nie widziała żadnego serwera.
 
 ## Graphs

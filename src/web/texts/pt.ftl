@@ -139,7 +139,7 @@ script-zone = Horários no seu fuso; dias e semanas em UTC.
 
 ## First page
 
-home-silent = Nenhum servidor responde desde { $since }: a rede deste site parece estar fora do ar. O que é mostrado é de antes.
+home-silent = Nenhum servidor responde desde { $since }: a rede deste site parece estar fora do ar. Até voltar, os números estão incompletos.
 home-busiest = Servidores mais movimentados
 home-busiest-caption = Servidores com mais jogadores agora
 # $servers is a list of links.
@@ -303,8 +303,8 @@ availability-known-since = Conhecido desde
 availability-title = Horas de cada dia em que o servidor foi visto
 # $date is such as 2026-11-23; $count is 0 to 24.
 availability-day = { $date }: { $count } de 24 horas
-availability-unwatched = { $date }: horas em que este site não consultou: { $hours }
-availability-caption = Horas de cada dia em que uma consulta teve resposta, UTC. Um servidor consultado uma vez por dia só é visto em 1 hora de cada dia. Mais claro, e sem contar: horas em que este site não viu nenhum servidor.
+availability-unwatched = { $date }: horas em que este site não viu nenhum servidor: { $hours }
+availability-caption = Horas de cada dia em que uma consulta teve resposta, UTC. Um servidor consultado uma vez por dia só é visto em 1 hora de cada dia. Mais claras e não contadas: horas em que este site não viu nenhum servidor.
 
 ## Graphs
 
