@@ -23,6 +23,9 @@ const READERS_PAUSE: Duration = Duration::from_micros(100);
 /// Memory of a change besides its value, bytes: its part of a node with the key, and the allocation of the value.
 const OVERHEAD_BYTES: usize = 96;
 
+/// Longer keys are in an allocation of their own.
+const KEY_BYTES_INLINE: usize = 22;
+
 /// An `IVec` has keys of up to 22 bytes in itself, which are all but names and sessions: a search does not follow a
 /// pointer for each key that it compares.
 type Changes = BTreeMap<IVec, Option<Value>>;
@@ -86,7 +89,7 @@ impl MemTableWriter<'_> {
         let Content { changes, bytes, .. } = &mut *self.0;
         changes.retain(|key, value| {
             let dropped = keys::has_prefix(key, prefixes);
-            *bytes -= if dropped { bytes_of(value.as_ref().map_or(0, Value::len)) } else { 0 };
+            *bytes -= if dropped { bytes_of(key, value.as_ref().map_or(0, Value::len)) } else { 0 };
             !dropped
         });
     }
@@ -108,7 +111,7 @@ impl MemTableWriter<'_> {
                 }
             }
             None => {
-                *bytes += bytes_of(value_bytes);
+                *bytes += bytes_of(key, value_bytes);
                 changes.insert(key.into(), value.map(|value| Value::Encoded(value.to_vec())));
             }
         }
@@ -119,7 +122,7 @@ impl MemTableWriter<'_> {
         let Content { changes, bytes, .. } = &mut *self.0;
         match changes.insert(key.into(), Some(Value::Server(record))) {
             Some(old) => *bytes -= old.as_ref().map_or(0, Value::len),
-            None => *bytes += bytes_of(0),
+            None => *bytes += bytes_of(key, 0),
         }
     }
 }
@@ -129,8 +132,9 @@ fn change((key, value): (&IVec, &Option<Value>)) -> RecordChange {
 }
 
 /// Memory of a change.
-fn bytes_of(value_bytes: usize) -> usize {
-    OVERHEAD_BYTES + value_bytes
+fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
+    let key_bytes = if key.len() > KEY_BYTES_INLINE { key.len() } else { 0 };
+    OVERHEAD_BYTES + key_bytes + value_bytes
 }
 
 impl MemTable {

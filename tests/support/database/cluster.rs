@@ -224,9 +224,14 @@ impl Cluster {
 
     /// A status variable of a node; `None`: it does not respond.
     async fn status(&self, index: usize, name: &str) -> Option<String> {
-        let mut conn = self.server_conn(index).await?;
-        let row: Option<(String, String)> = conn.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).await.ok()?;
-        row.map(|(_, value)| value)
+        let read = async {
+            let mut conn = self.server_conn(index).await?;
+            let row: Option<(String, String)> =
+                conn.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'")).await.ok()?;
+            row.map(|(_, value)| value)
+        };
+        // A node may accept a connection and never respond.
+        tokio::time::timeout(Duration::from_secs(10), read).await.ok().flatten()
     }
 
     async fn server_conn(&self, index: usize) -> Option<Conn> {
