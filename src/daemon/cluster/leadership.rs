@@ -11,7 +11,7 @@ use crate::log::SealedBatch;
 /// Pause between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Attempts after the engine was told to stop, at most.
+/// Largest number of attempts after the engine was told to stop.
 const RETRIES_AT_STOP: u32 = 10;
 
 /// The end of an attempt to append a batch.

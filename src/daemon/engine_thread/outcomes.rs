@@ -1,16 +1,14 @@
 //! Applies the outcomes of scans, and reports them to the clients of a rescan.
 
-use std::net::IpAddr;
-
 use super::EngineThread;
 use super::durability::Unsynced;
-use super::silence::Outage;
+use super::silence::{Outage, Silence};
 use crate::api::requests::{ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
 use crate::model::view::PublicServer;
 use crate::model::{AdminCommand, ServerKey, ServerUrl};
-use crate::scan::{MissReason, ScanOutcome};
+use crate::scan::{MissReason, ScanOutcome, is_public};
 use crate::store::StoreError;
 
 /// What a scanner on another machine has handed in.
@@ -134,6 +132,10 @@ impl EngineThread {
 
     /// A server has sent something, so its network works.
     fn end_outage(&mut self, server: ServerKey, now_ms: i64) {
+        // Nearly always.
+        if self.silences.iter().all(Silence::is_empty) {
+            return;
+        }
         let Some(url) = self.state.engine.url_of(server) else { return };
         if let Some(Outage { since_ms, discarded }) = self.silences[usize::from(is_near(url))].end() {
             let duration_s = (now_ms - since_ms) / 1_000;
@@ -191,10 +193,7 @@ impl EngineThread {
 
 /// Whether a server is on this machine or in its network: it answers though the way to all others is down.
 fn is_near(url: &ServerUrl) -> bool {
-    url.ip().is_some_and(|ip| match ip {
-        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
-    })
+    url.ip().is_some_and(|ip| !is_public(ip))
 }
 
 fn scan_row(notice: Notice, server: PublicServer, answers_at: Option<ServerUrl>) -> ScanRow {

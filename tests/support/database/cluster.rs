@@ -144,7 +144,7 @@ impl Cluster {
     }
 
     /// Starts nodes again that have ended by themselves, as systemd does: Galera ends a node whose state transfer fails.
-    /// And nodes that have left the cluster for good, as an admin does.
+    /// Restarts nodes that Galera has disconnected, too, as an admin does.
     async fn restart_ended(&mut self) {
         for index in 0..NODES {
             let has_ended = self.nodes[index].has_ended();
