@@ -118,10 +118,15 @@ impl Published {
         self.change(server, |published| *published = Server::default());
     }
 
-    pub fn shown(&self, server: ServerKey) -> Shown {
+    /// What a reader shows of a server that plays `map` by the reader's record. The engine may have noted later maps already,
+    /// of which the reader does not even know the names.
+    pub fn shown(&self, server: ServerKey, map: Option<MapKey>) -> Shown {
         let servers = self.read();
         let Some(published) = servers.by_key.get(&server) else { return Shown::default() };
-        let maps: Vec<(MapKey, i64)> = published.maps.iter().copied().collect();
+        let mut maps: Vec<(MapKey, i64)> = published.maps.iter().copied().collect();
+        if let Some(present) = maps.iter().rposition(|&(seen, _)| Some(seen) == map) {
+            maps.truncate(present + 1);
+        }
         let screened = |(name, value): &(Box<str>, Box<str>)| (screened(name), screened(value));
         let settings = published.settings.iter().map(screened);
         let settings = settings.filter(|(name, value)| !name.is_empty() && !value.is_empty()).collect();
@@ -183,7 +188,7 @@ mod tests {
     const SERVER: ServerKey = ServerKey(7);
 
     fn kept(published: &Published) -> Vec<(String, String)> {
-        published.shown(SERVER).settings
+        published.shown(SERVER, None).settings
     }
 
     #[test]
@@ -196,23 +201,26 @@ mod tests {
             [("Challenge", "1"), ("g_speed", "^1320\n"), ("b\u{202E}", "\u{7}"), ("timelimit", ""), ("a", &long)];
         let pairs = pairs.into_iter().chain(many.iter().map(|name| (&name[..], "1")));
         published.set_settings(SERVER, 5, pairs);
-        let kept = kept(&published);
-        assert_eq!(kept[0], ("a".to_owned(), "x".repeat(VALUE_CHARS_MAX)));
-        assert!(kept.contains(&("g_speed".to_owned(), "320".to_owned())), "{kept:?}");
-        assert!(kept.iter().all(|(name, value)| !name.contains('\u{202E}') && !value.contains(char::is_control)));
-        assert_eq!(kept.len(), SETTINGS_MAX - 1, "one cannot be shown");
+        let shown = kept(&published);
+        assert_eq!(shown[0], ("a".to_owned(), "x".repeat(VALUE_CHARS_MAX)));
+        assert!(shown.contains(&("g_speed".to_owned(), "320".to_owned())), "{shown:?}");
+        assert!(shown.iter().all(|(name, value)| !name.contains('\u{202E}') && !value.contains(char::is_control)));
+        assert_eq!(shown.len(), SETTINGS_MAX - 1, "one cannot be shown");
         assert!(!published.needs_settings(SERVER, 5 + SETTINGS_AGE_MAX_MS));
         assert!(published.needs_settings(SERVER, 6 + SETTINGS_AGE_MAX_MS));
         published.forget(SERVER);
-        assert!(published.shown(SERVER).settings.is_empty() && published.needs_settings(SERVER, 5));
+        assert!(kept(&published).is_empty() && published.needs_settings(SERVER, 5));
     }
 
     #[test]
     fn next_map_is_the_one_that_always_followed() {
         let published = Published::default();
-        let next = |published: &Published| published.shown(SERVER).next_map.map(|map| map.0);
+        let next = |published: &Published| published.shown(SERVER, None).next_map.map(|map| map.0);
         published.note_map(SERVER, 10, Some(MapKey(1)), MapKey(2));
-        assert_eq!((published.shown(SERVER).maps, next(&published)), (vec![(MapKey(1), 10), (MapKey(2), 10)], None));
+        assert_eq!(
+            (published.shown(SERVER, None).maps, next(&published)),
+            (vec![(MapKey(1), 10), (MapKey(2), 10)], None)
+        );
         published.note_map(SERVER, 20, Some(MapKey(2)), MapKey(1));
         assert_eq!(next(&published), None, "once is no rule");
         published.note_map(SERVER, 30, Some(MapKey(1)), MapKey(2));
@@ -222,7 +230,19 @@ mod tests {
         published.note_map(SERVER, 60, Some(MapKey(3)), MapKey(1));
         assert_eq!(next(&published), None, "2 or 3");
         (0..100).for_each(|n| published.note_map(SERVER, 50 + n, None, MapKey(n as u32 % 3)));
-        assert_eq!((published.shown(SERVER).maps.len(), next(&published)), (MAPS_MAX, Some(1)));
+        assert_eq!((published.shown(SERVER, None).maps.len(), next(&published)), (MAPS_MAX, Some(1)));
+    }
+
+    #[test]
+    fn maps_later_than_the_record_of_a_reader_are_not_shown() {
+        let published = Published::default();
+        for (t_ms, before, map) in [(10, 1, 2), (20, 2, 1), (30, 1, 2), (40, 2, 3)] {
+            published.note_map(SERVER, t_ms, Some(MapKey(before)), MapKey(map));
+        }
+        let seen =
+            |map: u32| published.shown(SERVER, Some(MapKey(map))).maps.iter().map(|seen| seen.0.0).collect::<Vec<_>>();
+        assert_eq!((seen(2), seen(3)), (vec![1, 2, 1, 2], vec![1, 2, 1, 2, 3]));
+        assert_eq!(seen(9), [1, 2, 1, 2, 3], "a map that was not noted");
     }
 
     #[test]

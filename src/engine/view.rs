@@ -112,7 +112,7 @@ impl Engine {
         let mut maps = self.map_rows(source, week, key)?;
         maps.sort_by_key(|(_, row)| Reverse(row.player_ms));
         let plan = self.scan_plan(key, server_state);
-        let published = self.global.published.shown(key);
+        let published = self.global.published.shown(key, record.map);
         let map_name = |map: MapKey| self.global.maps.name(map.0).to_owned();
         let public = PublicServerDetail {
             server: self.public_server(key, server_state),
@@ -122,7 +122,12 @@ impl Engine {
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
             authentication: server_state.authentication.map(|grade| grade.to_string()),
             settings: published.settings.into_iter().map(|(name, value)| Setting { name, value }).collect(),
-            maps_seen: published.maps.iter().map(|&(map, since_ms)| MapSeen { map: map_name(map), since_ms }).collect(),
+            maps_seen: published
+                .maps
+                .iter()
+                .map(|&(map, since_ms)| MapSeen { map: map_name(map), since_ms })
+                .filter(|seen| !seen.map.is_empty())
+                .collect(),
             next_map: published.next_map.map(map_name),
             players_listed: record
                 .last_snapshot
