@@ -155,6 +155,10 @@ fn shipped_file_and_docs_are_those_of_the_keys() {
     for key in KEYS {
         assert_eq!(docs.matches(&row(key)).count(), 1, "docs/configuration.md has no section of {}", key.path());
         assert!(key.meaning.ends_with('.'), "{} is not described", key.path());
+        let before = docs.split(&row(key)).next().unwrap_or_default();
+        let heading = before.lines().rev().find(|line| line.starts_with("## ")).unwrap_or_default();
+        let section = if key.section.is_empty() { "## General".to_owned() } else { format!("## `[{}]`", key.section) };
+        assert!(heading.starts_with(&section), "{} is below {heading}", key.path());
     }
     if std::env::var("CLQD_WRITE_CONFIG").is_ok() {
         std::fs::write(&file_path, &file).unwrap();
