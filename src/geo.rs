@@ -1,8 +1,9 @@
 //! In which country an address is, by a database in MaxMind's format: GeoLite2, DB-IP and others have it. It is set once, at
 //! the start; without it no address has a country.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use maxminddb::Reader;
 use serde::Deserialize;
@@ -14,6 +15,12 @@ pub struct Country {
     pub code: String,
     /// In English; the code, if the database has no names.
     pub name: String,
+}
+
+/// The name of a country for those who read `language` (ISO 639-1), if the database has it. Only countries that were the answer
+/// of [`country_of_url`] have one.
+pub fn name_in(code: &str, language: &str) -> Option<String> {
+    COUNTRIES.get()?.name_in(code, language)
 }
 
 impl Country {
@@ -31,7 +38,14 @@ fn is_code(text: &str) -> bool {
 
 /// The database.
 #[derive(Debug)]
-pub struct Countries(Reader<Vec<u8>>);
+pub struct Countries {
+    reader: Reader<Vec<u8>>,
+    /// By code, the names of the countries of the answers: reading them each time would take longer than all else of an answer.
+    names: RwLock<BTreeMap<String, Names>>,
+}
+
+/// By language, such as `de` and `pt-BR`.
+type Names = BTreeMap<String, String>;
 
 static COUNTRIES: OnceLock<Countries> = OnceLock::new();
 
@@ -65,29 +79,40 @@ impl Countries {
     pub fn parse(bytes: Vec<u8>) -> Result<Countries, String> {
         let reader = Reader::from_source(bytes).map_err(|error| error.to_string())?;
         reader.verify().map_err(|error| error.to_string())?;
-        Ok(Countries(reader))
+        Ok(Countries { reader, names: RwLock::default() })
     }
 
     pub fn country(&self, address: IpAddr) -> Option<Country> {
         #[derive(Deserialize)]
-        struct Place {
-            country: Option<Named>,
-            registered_country: Option<Named>,
+        struct Place<T> {
+            country: Option<T>,
+            registered_country: Option<T>,
+        }
+        #[derive(Deserialize)]
+        struct Coded {
+            iso_code: Option<String>,
         }
         #[derive(Deserialize)]
         struct Named {
-            iso_code: Option<String>,
             names: Option<Names>,
         }
-        #[derive(Deserialize)]
-        struct Names {
-            en: Option<String>,
+        let found = self.reader.lookup(address.to_canonical()).ok()?;
+        let place: Place<Coded> = found.decode().ok()??;
+        let code = place.country.or(place.registered_country)?.iso_code.filter(|code| is_code(code))?;
+        if !self.names.read().unwrap_or_else(PoisonError::into_inner).contains_key(&code) {
+            let place: Place<Named> = found.decode().ok()??;
+            let names = place.country.or(place.registered_country).and_then(|named| named.names).unwrap_or_default();
+            self.names.write().unwrap_or_else(PoisonError::into_inner).insert(code.clone(), names);
         }
-        let place: Place = self.0.lookup(address.to_canonical()).ok()?.decode().ok()??;
-        let named = place.country.or(place.registered_country)?;
-        let code = named.iso_code.filter(|code| is_code(code))?;
-        let name = named.names.and_then(|names| names.en).unwrap_or_else(|| code.clone());
+        let name = self.name_in(&code, "en").unwrap_or_else(|| code.clone());
         Some(Country { code, name })
+    }
+
+    fn name_in(&self, code: &str, language: &str) -> Option<String> {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        // Databases have the Portuguese of Brazil.
+        let is_of = |key: &str| key.strip_prefix(language).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        names.get(code)?.iter().find(|(key, _)| is_of(key)).map(|(_, name)| name.clone())
     }
 }
 
@@ -105,6 +130,13 @@ mod tests {
         assert_eq!(country("::ffff:192.0.2.7"), Some(germany.clone()));
         assert_eq!(country("2001:db8::7").map(|country| country.code).as_deref(), Some("FR"));
         assert_eq!(country("198.51.100.1").map(|country| country.name).as_deref(), Some("PL"), "it has no names");
+        let names = [("DE", "de"), ("DE", "en"), ("DE", "pt"), ("DE", "pl"), ("PL", "en"), ("SE", "en")];
+        assert_eq!(
+            names.map(|(code, language)| countries.name_in(code, language)),
+            [Some("Deutschland"), Some("Germany"), Some("Alemanha"), None, None, None]
+                .map(|name| name.map(str::to_owned)),
+            "nobody has asked for Sweden"
+        );
         assert_eq!((country("203.0.113.1"), country("203.0.113.130")), (None, None), "none, and no code");
         assert_eq!(germany.flag(), "🇩🇪");
         for length in (0..bytes.len()).step_by(97) {

@@ -6,9 +6,11 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::games::{self, Colour, Label};
+use crate::geo;
 use crate::model::name::{ColourCodes, code_len, normalise, strip_colours};
 use crate::model::shown_text::{NO_NAME, ShownChars, shown, shown_name};
 use crate::web::segment::Segment;
+use crate::web::texts::language::Chosen;
 
 /// Longest name that is shown, characters.
 const NAME_CHARS_MAX: usize = 80;
@@ -75,6 +77,12 @@ fn colour_class(colour: Colour) -> u8 {
         Colour::Teal => 5,
         Colour::Purple => 6,
     }
+}
+
+/// The name of a country in the language of the page. `name`: in English.
+pub(super) fn country(code: &str, name: &str) -> String {
+    let in_language = geo::name_in(code, Chosen::of_visitor().language.code());
+    shown_name(&in_language.unwrap_or_else(|| name.to_owned())).to_owned()
 }
 
 /// A player's name as written. `name` is its normalised form, from which the colour codes of the

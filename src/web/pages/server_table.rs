@@ -6,7 +6,6 @@ use super::chart::sparkline;
 use super::format::{count, time};
 use super::names;
 use crate::geo::{self, Country};
-use crate::model::shown_text::shown_name;
 use crate::model::view::{PublicServer, ServerSummary};
 use crate::web::texts::text;
 
@@ -77,7 +76,7 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
 
 /// Where a server is.
 pub(super) fn flag(country: &Country) -> Markup {
-    html! { span .soft title=(shown_name(&country.name)) { (country.flag()) " " (country.code) } }
+    html! { span .soft title=(names::country(&country.code, &country.name)) { (country.flag()) " " (country.code) } }
 }
 
 /// As [`table`], with fewer columns.

@@ -127,7 +127,9 @@ fn choice(name: &str, label: &str, chosen: &str, options: &[FilterOption]) -> Ma
 fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, countries: &[CountryCount]) -> Markup {
     let of_countries: Vec<FilterOption> = countries
         .iter()
-        .map(|CountryCount { country, name, servers_online }| (country.clone(), shown_name(name), *servers_online))
+        .map(|CountryCount { country, name, servers_online }| {
+            (country.clone(), names::country(country, name), *servers_online)
+        })
         .collect();
     let field = |name: &str, label: &str, value: &str| {
         html! {
