@@ -31,6 +31,9 @@ pub trait Exchange: Send {
         None
     }
 
+    /// The server was added by the name of its host, not by an address: some servers answer by the name.
+    fn set_host_name(&mut self, _name: &str) {}
+
     /// How the reply is authenticated as coming from the server.
     fn authentication(&self) -> Authentication;
 

@@ -19,7 +19,9 @@ const LIST: &str = "/players.json";
 /// The counts, then the list, if there are players.
 #[derive(Clone, Debug)]
 pub struct FiveMQuery {
-    address: SocketAddr,
+    /// As players write it, with the port.
+    host: String,
+    port: u16,
     response: Response,
     counts: Option<Counts>,
     counts_received_ms: i64,
@@ -46,7 +48,14 @@ struct Entry {
 
 impl FiveMQuery {
     pub fn new(address: SocketAddr) -> Self {
-        FiveMQuery { address, response: Response::default(), counts: None, counts_received_ms: 0, is_repeated: false }
+        FiveMQuery {
+            host: address.to_string(),
+            port: address.port(),
+            response: Response::default(),
+            counts: None,
+            counts_received_ms: 0,
+            is_repeated: false,
+        }
     }
 
     fn on_response(&mut self, t_ms: i64, response: Result<Option<Vec<u8>>, IgnoreReason>) -> Step {
@@ -98,7 +107,11 @@ impl Counts {
 
 impl Exchange for FiveMQuery {
     fn request(&self) -> Vec<u8> {
-        http::get(self.address, if self.counts.is_none() { COUNTS } else { LIST })
+        http::get(&self.host, if self.counts.is_none() { COUNTS } else { LIST })
+    }
+
+    fn set_host_name(&mut self, name: &str) {
+        self.host = format!("{name}:{}", self.port);
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
@@ -190,7 +203,8 @@ mod tests {
         let want = "GET /dynamic.json HTTP/1.1\r\nHost: 10.0.0.1:30120\r\nAccept: application/json\r\nUser-Agent: clqd\r\n\r\n";
         assert_eq!(String::from_utf8(query.request()).unwrap(), want);
         assert_eq!(query.handle_datagram(1, &response(DYNAMIC)), Step::Send);
-        assert!(query.request().starts_with(b"GET /players.json "));
+        query.set_host_name("roleplay.example.org");
+        assert!(query.request().starts_with(b"GET /players.json HTTP/1.1\r\nHost: roleplay.example.org:30120\r\n"));
         let list = r#"[{"endpoint":"127.0.0.1","id":1,"identifiers":["steam:1"],"name":"^2Jürgen","ping":48},{"name":"Two","ping":-1}]"#;
         let Step::Done(snapshot) = query.handle_datagram(2, &response(list)) else { panic!() };
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("fivem", "San Andreas"));

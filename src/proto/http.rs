@@ -1,8 +1,6 @@
 //! The client side of HTTP/1.1 for requests whose answer is a small document: one `GET` after the other on one
 //! connection.
 
-use std::net::SocketAddr;
-
 use super::exchange::IgnoreReason;
 use super::stream::Stream;
 use crate::limits::REPLY_BYTES_MAX;
@@ -17,9 +15,8 @@ const FIELDS_MAX: usize = 64;
 const CHUNK_LINE_BYTES_MAX: usize = 256;
 
 /// A request for a document of the server.
-pub(super) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json\r\nUser-Agent: clqd\r\n\r\n")
-        .into_bytes()
+pub(super) fn get(host: &str, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nUser-Agent: clqd\r\n\r\n").into_bytes()
 }
 
 /// A response that is being received.

@@ -25,14 +25,16 @@ const STATUS_MESSAGE: usize = 0;
 /// A first message, and the request for the status.
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
-    address: SocketAddr,
+    /// As the player would write it.
+    host: String,
+    port: u16,
     stream: Stream,
     version: Option<String>,
 }
 
 impl StatusQuery {
     pub fn new(address: SocketAddr) -> Self {
-        StatusQuery { address, stream: Stream::default(), version: None }
+        StatusQuery { host: address.ip().to_string(), port: address.port(), stream: Stream::default(), version: None }
     }
 
     /// Decodes the reply, if it is complete.
@@ -50,12 +52,20 @@ impl StatusQuery {
 
 impl Exchange for StatusQuery {
     fn request(&self) -> Vec<u8> {
-        let host = self.address.ip().to_string();
-        let length = u8::try_from(host.len()).unwrap_or(u8::MAX);
-        let [high, low] = self.address.port().to_be_bytes();
-        let first = [&[0, CLIENT_VERSION, length], host.as_bytes(), &[high, low, STATUS]].concat();
-        // An address has at most 39 characters, so each length has one byte.
-        [&[length + 6], &first[..], &[1, 0]].concat()
+        let mut first = vec![0, CLIENT_VERSION];
+        add_number(&mut first, self.host.len());
+        first.extend(self.host.as_bytes());
+        first.extend(self.port.to_be_bytes());
+        first.push(STATUS);
+        let mut request = Vec::new();
+        add_number(&mut request, first.len());
+        request.extend(first);
+        request.extend([1, 0]);
+        request
+    }
+
+    fn set_host_name(&mut self, name: &str) {
+        name.clone_into(&mut self.host);
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
@@ -103,6 +113,13 @@ fn number(bytes: &mut &[u8]) -> Result<Option<usize>, IgnoreReason> {
         }
     }
     Err(IgnoreReason::TooLarge)
+}
+
+/// Of up to 14 bits: the name of a host has 253 bytes at most.
+fn add_number(bytes: &mut Vec<u8>, number: usize) {
+    let number = u16::try_from(number).unwrap_or(u16::MAX);
+    let [[_, low], [_, high]] = [number & 0x7f, number >> 7 & 0x7f].map(u16::to_be_bytes);
+    if high == 0 { bytes.push(low) } else { bytes.extend([low | 0x80, high]) }
 }
 
 fn snapshot(t_ms: i64, status: &Value) -> Snapshot {
@@ -194,6 +211,19 @@ mod tests {
             assert_eq!(names, ["Steve", "alex_7"]);
             assert_eq!(query.details(b"", DetailLevel::Summary).version.as_deref(), Some("Paper 1.20.1"));
         }
+    }
+
+    #[test]
+    fn request_has_the_name_of_the_host() {
+        let mut query = query();
+        query.set_host_name("play.example.org");
+        assert_eq!(query.request(), b"\x16\x00\x2f\x10play.example.org\x63\xdd\x01\x01\x00");
+        let long = "x".repeat(253);
+        query.set_host_name(&long);
+        let request = query.request();
+        let mut rest = &request[..];
+        assert_eq!((number(&mut rest), rest.len()), (Ok(Some(260)), 262), "with the request for the status");
+        assert_eq!((rest[..4].to_vec(), &rest[4..257]), (vec![0, 0x2f, 0xfd, 0x01], long.as_bytes()));
     }
 
     #[test]

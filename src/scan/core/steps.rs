@@ -1,7 +1,7 @@
 //! From a locked address to the result of a target: takes the permits of the rate limits,
 //! sends, resends, and passes each datagram to the exchange of its protocol.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::connections::Opened;
@@ -60,6 +60,10 @@ impl ScanCore {
         let mut exchange = protocol.start(nonce, address);
         if self.announce_enough.get(&scan.request.server) == Some(&true) {
             exchange.trust_count();
+        }
+        let host = scan.request.url.host();
+        if host.parse::<IpAddr>().is_err() {
+            exchange.set_host_name(host);
         }
         scan.exchange = Some(exchange);
         let is_captured = nonce.is_sampled(self.settings.capture_share);
