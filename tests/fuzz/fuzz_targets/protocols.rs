@@ -1,13 +1,25 @@
 //! A scan of any protocol with a server that sends anything. Each datagram may begin with the
 //! opening of a valid reply, with the right nonce, so that the fuzzer need not find it.
+//! `CLQD_FUZZ_SCHEME=cube2` looks at one protocol only; the fallback of one is `minecraft+`.
 #![no_main]
 
 mod common;
+
+use std::sync::LazyLock;
 
 use clqd::proto::{DetailLevel, Nonce, PROTOCOLS, Protocol, Step, Transport, WireFormat};
 use libfuzzer_sys::fuzz_target;
 
 const NONCE: Nonce = Nonce(7);
+
+static TRIED: LazyLock<Vec<&Protocol>> = LazyLock::new(|| {
+    let scheme = std::env::var("CLQD_FUZZ_SCHEME").ok();
+    let all = PROTOCOLS.iter().chain(PROTOCOLS.iter().filter_map(|own| own.fallback));
+    let name = |protocol: &Protocol| format!("{}{}", protocol.scheme, if protocol.is_fallback { "+" } else { "" });
+    let tried: Vec<_> = all.filter(|one| scheme.as_ref().is_none_or(|scheme| *scheme == name(one))).collect();
+    assert!(!tried.is_empty(), "CLQD_FUZZ_SCHEME: there is no {scheme:?}");
+    tried
+});
 
 fn openings(format: WireFormat) -> &'static [&'static [u8]] {
     match format {
@@ -68,8 +80,7 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
 
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, input)) = input.split_first() else { return };
-    let protocols: Vec<&Protocol> = PROTOCOLS.iter().chain(PROTOCOLS.iter().filter_map(|own| own.fallback)).collect();
-    let protocol = protocols[usize::from(choice) % protocols.len()];
+    let protocol = TRIED[usize::from(choice) % TRIED.len()];
     let openings = openings(protocol.wire_format);
     let mut exchange = protocol.start(NONCE, "10.0.0.1:7777".parse().expect("an address"));
     for (t_ms, datagram) in (0..).zip(common::datagrams(input)) {
