@@ -8,6 +8,7 @@ use super::font;
 use super::size::Size;
 use super::text::{Fitted, clean, fit};
 use crate::web::pages::chart::{SPARKLINE_POINTS, sparkline_path};
+use crate::web::texts::text;
 
 const BACKGROUND: &str = "#0d1117";
 const BORDER: &str = "#30363d";
@@ -205,7 +206,7 @@ fn players_graph(graph: &Graph, players: &[Option<f64>]) -> Markup {
     // As large as the graph.
     let zoom = step as f32 / 2.0;
     let path = sparkline_path(players, step, height);
-    let label = fit("players, 25 hours", 9.0 * zoom, width as f32);
+    let label = fit(&text!("banner-graph"), 9.0 * zoom, width as f32);
     html! {
         g transform={ "translate(" (left) " " (top) ")" } {
             path d={ "M0 " (height) "H" (width) } stroke=(BORDER) {}

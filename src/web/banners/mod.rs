@@ -1,7 +1,8 @@
 //! Banners: images of a server or a player for forums, as SVG and as PNG, in three sizes.
 //!
 //! The path of a banner is `/banners/SIZE`, the path of the page, and `.png` or `.svg`. It has no
-//! parameters, so clients cannot request larger images or many variants.
+//! parameters, so clients cannot request larger images or many variants. A language is at the start of the path; a banner
+//! without one is in English for everybody, as forums show it to others than those who put it there.
 //!
 //! - [`size`]: the sizes, the formats, and the paths. - [`server`], [`player`]: the content.
 //! - [`drawing`]: a banner as SVG. - [`text`]: sanitises and truncates the text of strangers.
@@ -33,7 +34,7 @@ use super::problem::Problem;
 use super::query::{no_parameters, player_key, server_url};
 use crate::api::requests;
 
-pub(super) use self::size::{Format as BannerFormat, Size as BannerSize, path as banner_path};
+pub(super) use self::size::{Format as BannerFormat, Size as BannerSize, path_in_language as banner_path};
 
 /// An SVG that is opened as a page loads nothing and runs nothing.
 const POLICY: &str = "default-src 'none'";
@@ -67,7 +68,7 @@ async fn player_banner(
     let player = context.ask(requests::PlayerShow { player_key, skip: 0 }).await?;
     if player.player_key != player_key {
         let page = format!("/players/{}", player.player_key);
-        return Ok(moved_to(&banner_path(&page, size, format)));
+        return Ok(moved_to(&size::path(&page, size, format)));
     }
     let banner = player::banner(player, &context.status().await?.engine.week);
     Ok(image(&context, banner, size, format).await?)

@@ -5,6 +5,7 @@ use crate::model::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView};
 use crate::web::pages::format::{count, duration, ranking, signed};
 use crate::web::pages::names;
+use crate::web::texts::text;
 
 /// Positions before points and time.
 const FIRST_POSITIONS: usize = 2;
@@ -17,7 +18,11 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
         Some(best) => {
             let time_ms: u64 = weeks.iter().map(|week| week.time_ms).sum();
             let points = weeks.iter().map(|week| week.points).sum();
-            let counted = vec![format!("{} points", signed(points)), duration(time_ms as i64), best.week.clone()];
+            let counted = vec![
+                text!("banner-points", points = signed(points)).into_owned(),
+                duration(time_ms as i64),
+                best.week.clone(),
+            ];
             let mut first: Vec<String> = positions(best)
                 .into_iter()
                 .map(|(position, of)| format!("#{} {}", count(position), ranking(of).0))
@@ -25,7 +30,7 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
             let rest = first.split_off(first.len().min(FIRST_POSITIONS));
             [first, counted, rest]
         }
-        None => [vec!["not seen this week".to_owned()], Vec::new(), Vec::new()],
+        None => [vec![text!("banner-not-seen").into_owned()], Vec::new(), Vec::new()],
     };
     Banner {
         mark: if player.online_on.is_empty() { Mark::Absent } else { Mark::Online },
@@ -35,7 +40,7 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
                 let server = player.servers.iter().find(|server| server.url == best.server);
                 let hostname = server.map_or("", |server| &server.hostname);
                 let game = names::plain_game(&player.game, Some(&best.server));
-                format!("{game} on {}", names::plain_hostname(hostname, &best.server))
+                text!("banner-origin", game = game, server = names::plain_hostname(hostname, &best.server)).into_owned()
             }
             None => names::plain_game(&player.game, None),
         },

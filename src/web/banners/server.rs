@@ -6,6 +6,7 @@ use crate::model::view::PublicServerDetail;
 use crate::web::pages::format::{count, utc};
 use crate::web::pages::join::join;
 use crate::web::pages::names;
+use crate::web::texts::text;
 
 /// Longest map name, characters. It leaves space for the facts after it.
 const MAP_CHARS_MAX: usize = 24;
@@ -13,15 +14,18 @@ const MAP_CHARS_MAX: usize = 24;
 pub(super) fn banner(detail: PublicServerDetail) -> Banner {
     let server = detail.server;
     let map = server.map.iter().map(|map| map.chars().take(MAP_CHARS_MAX).collect()).collect();
-    let rank = server.rank.map(|rank| format!("rank {}", count(rank)));
+    let rank = server.rank.map(|rank| text!("banner-rank", rank = count(rank)).into_owned());
     // Forums cache images. A time of day stays correct in a cached image, an age does not.
     let seen = |format| server.last_seen_ms.map(|at_ms| utc(at_ms, format));
+    let seen_at = || Some(text!("banner-at", time = seen("%H:%M")?).into_owned());
     let facts = if server.online {
-        let players = format!("{}/{} players", count(server.players), count(server.slots));
-        [vec![players], map, rank.into_iter().chain(seen("at %H:%M UTC")).collect()]
+        let players =
+            text!("banner-players", players = count(server.players), slots = count(server.slots)).into_owned();
+        [vec![players], map, rank.into_iter().chain(seen_at()).collect()]
     } else {
-        let seen = seen("seen %Y-%m-%d %H:%M UTC").unwrap_or_else(|| "never seen".to_owned());
-        [vec!["offline".to_owned()], vec![seen], Vec::from_iter(rank)]
+        let seen =
+            seen("%Y-%m-%d %H:%M").map_or_else(|| text!("banner-never"), |time| text!("banner-seen", time = time));
+        [vec![text!("offline").into_owned()], vec![seen.into_owned()], Vec::from_iter(rank)]
     };
     let address = ServerUrl::parse(&server.url).map(|url| join(&url, server.game.as_deref()).address);
     let address = address.unwrap_or_else(|_| server.url.clone());

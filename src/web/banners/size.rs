@@ -1,6 +1,7 @@
 //! The sizes and formats of banners, and their paths.
 
 use crate::web::problem::Problem;
+use crate::web::texts::language::Chosen;
 
 /// A size of a banner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +75,14 @@ impl Format {
     }
 }
 
-/// The path of the banner of the server or player with this page.
-pub(in crate::web) fn path(page: &str, size: Size, format: Format) -> String {
+/// The path of the banner of the server or player with this page, in English.
+pub(super) fn path(page: &str, size: Size, format: Format) -> String {
     format!("/banners/{}{page}.{}", size.name(), format.name())
+}
+
+/// The path of the banner, in the language of the page that is being written.
+pub(in crate::web) fn path_in_language(page: &str, size: Size, format: Format) -> String {
+    format!("{}{}", Chosen::of_visitor().prefix_of_images(), path(page, size, format))
 }
 
 #[cfg(test)]

@@ -116,21 +116,20 @@ impl Chosen {
     pub fn prefix(self) -> String {
         if self.is_in_path { format!("/{}", self.language.code()) } else { String::new() }
     }
+
+    /// The start of the paths of images with text: they have the language of the page, wherever it was found.
+    pub fn prefix_of_images(self) -> String {
+        let is_named = self.is_in_path || self.language != Language::default();
+        Chosen { is_in_path: is_named, ..self }.prefix()
+    }
 }
 
 /// Starts of the paths that are the same in all languages: for programs, and files.
-const WITHOUT_LANGUAGE: [&str; 10] = [
-    "/api/v1",
-    "/banners/",
-    "/healthz",
-    "/icon.svg",
-    "/logo",
-    "/metrics",
-    "/readyz",
-    "/robots.txt",
-    "/sitemap",
-    "/style.css",
-];
+const WITHOUT_LANGUAGE: [&str; 9] =
+    ["/api/v1", "/healthz", "/icon.svg", "/logo", "/metrics", "/readyz", "/robots.txt", "/sitemap", "/style.css"];
+
+/// Starts of the paths that are in English unless they begin with a language: caches keep one for all visitors.
+const ENGLISH_IF_NOT_NAMED: &str = "/banners/";
 
 /// Whether the path without a language leads to something that is written in one.
 pub(in crate::web) fn has_language(path: &str) -> bool {
@@ -144,7 +143,7 @@ pub(in crate::web) fn choose<B>(request: &mut axum::http::Request<B>) {
             *request.uri_mut() = uri;
             Chosen { language, is_in_path: true }
         }
-        None if has_language(request.uri().path()) => {
+        None if has_language(request.uri().path()) && !request.uri().path().starts_with(ENGLISH_IF_NOT_NAMED) => {
             Chosen { language: accepted(request.headers()), is_in_path: false }
         }
         None => Chosen::default(),
@@ -226,6 +225,7 @@ mod tests {
             ("/de/metrics", "", english(false), "/de/metrics"),
             ("/de/api/v1/servers", "", english(false), "/de/api/v1/servers"),
             ("/banners/wide/players/7.png", "de", english(false), "/banners/wide/players/7.png"),
+            ("/de/banners/wide/players/7.png", "fr", german(true), "/banners/wide/players/7.png"),
             ("/de/api", "", german(true), "/api"),
             ("/", "", english(false), "/"),
         ] {
@@ -236,5 +236,7 @@ mod tests {
         }
         assert_eq!(german(true).prefix(), "/de");
         assert_eq!(german(false).prefix(), "");
+        let images = [german(true), german(false), english(true), english(false)].map(Chosen::prefix_of_images);
+        assert_eq!(images, ["/de", "/de", "/en", ""]);
     }
 }
