@@ -82,6 +82,22 @@ fn lists_of_today(url: &str) -> String {
     (1..90).rev().map(|n| list(2 * n)).collect()
 }
 
+/// Calls back with the values by hour of the week, UTC: those of the page as it is sent, or those that are shown `east` hours
+/// ahead of UTC.
+fn hours_of_week(east: i32) -> String {
+    format!(
+        "const done = arguments[arguments.length - 1], east = {east};
+         const values = page => [...page.querySelectorAll('svg[data-hour] use')].map(cell => {{
+           const day = [...cell.closest('svg').querySelectorAll('.heat')].indexOf(cell.parentNode);
+           const [hour, value] = cell.textContent.split(':00, ');
+           return [(day * 24 + Number(hour) - east + 168) % 168, value];
+         }}).sort((a, b) => a[0] - b[0]);
+         if (east) done(values(document));
+         else fetch(location.href).then(answer => answer.text())
+           .then(text => done(values(new DOMParser().parseFromString(text, 'text/html'))));"
+    )
+}
+
 #[test]
 #[ignore = "it needs Chromium: bash tests/run --browser"]
 fn visitor_walks_through_the_site() {
@@ -189,6 +205,12 @@ fn visitor_walks_through_the_site() {
     let caption = browser.script(&format!("return {chart}.parentNode.textContent"));
     assert!(!caption.as_str().expect("a text").contains("UTC"), "{caption}");
     visit.picture("server of today");
+    let hours = "document.querySelector('svg[data-hour]')";
+    let caption = browser.script(&format!("return {hours}.parentNode.querySelector('figcaption').textContent"));
+    assert!(!caption.as_str().expect("a text").contains("UTC"), "{caption}");
+    let [utc, own] = [0, TIME_ZONE.1 + 1_800].map(|east_s| browser.async_script(&hours_of_week(east_s / 3_600)));
+    assert!(utc.as_array().is_some_and(|hours| !hours.is_empty()), "{utc}");
+    assert_eq!(utc, own, "the hours of the page in UTC, and those that are shown, back in UTC");
     visit.open(&format!("/servers/{}", fleet.urls()[0]));
     let mark = "document.querySelector('#players').firstChild.isOld = true";
     browser.script(mark);

@@ -484,7 +484,7 @@ impl BoardPart {
                     }
                     tbody {
                         @for entry in &self.entries {
-                            tr .found[self.found == Some(entry.player_key)] {
+                            tr class=[(self.found == Some(entry.player_key)).then_some("found")] {
                                 td .n { (count(entry.at.position)) }
                                 @if let Some(previous) = previous { td { (movement(entry, previous)) } }
                                 td .name { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } }

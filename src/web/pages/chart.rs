@@ -112,7 +112,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 }
                 @for (n, (slot, anchor)) in time_marks(series.values.len()).into_iter().enumerate() {
                     // Phones show every second mark.
-                    text .wide[n % 2 == 1] data-slot=(slot) x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
+                    text class=[(n % 2 == 1).then_some("wide")] data-slot=(slot) x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
                 @let (ended, running) = split_running(series);

@@ -124,10 +124,10 @@ pub(super) fn time(at_ms: i64) -> Markup {
     short_time(at_ms, "%Y-%m-%d %H:%M")
 }
 
-/// A part of a time; the whole time is shown by a pointer.
+/// A part of a time.
 pub(super) fn short_time(at_ms: i64, format: &str) -> Markup {
     html! {
-        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%M:%SZ")) title=(utc(at_ms, "%Y-%m-%d %H:%M:%S UTC")) { (utc(at_ms, format)) }
+        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%MZ")) { (utc(at_ms, format)) }
     }
 }
 
@@ -180,10 +180,7 @@ mod tests {
         assert_eq!(duration(59_000), "0 min");
         assert_eq!(duration(500 * HOUR_MS), "500 h");
         let text = time(1_763_676_000_000).into_string();
-        assert_eq!(
-            text,
-            r#"<time datetime="2025-11-20T22:00:00Z" title="2025-11-20 22:00:00 UTC">2025-11-20 22:00</time>"#
-        );
+        assert_eq!(text, r#"<time datetime="2025-11-20T22:00Z">2025-11-20 22:00</time>"#);
         assert_eq!(utc(i64::MAX, "%Y"), "");
     }
 }

@@ -1,12 +1,10 @@
-//! A value in each hour of the week, as a drawing with a row for each day. It is in UTC.
-
-use std::borrow::Cow;
+//! A value in each hour of the week, as a drawing with a row for each day. It is in UTC; the script moves the hours to the zone
+//! of the visitor.
 
 use maud::{Markup, html};
 
 use super::format::weekday as short_weekday;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
-use crate::web::texts::text;
 
 // The drawings are as wide as a phone, so that their text is not made smaller.
 pub(super) const LEFT: i64 = 68;
@@ -56,9 +54,9 @@ impl HoursOfWeek {
         let cell = &id[..1];
         html! {
             figure {
-                svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby=(id) {
+                svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby=(id) data-left=(LEFT) data-hour=(CELL) {
                     title id=(id) { (title) }
-                    // What is there 168 times is short: with all attributes it was a fifth of the page of a server.
+                    // What is there 168 times is short: with all attributes and weekdays it was a fifth of the page of a server.
                     defs { rect id=(cell) y="1" width=(CELL - 1) height=(ROW - 2) {} }
                     @for (weekday, y) in (0..7).zip((0..).step_by(ROW as usize)) {
                         text x="0" y=(y + 12) { (short_weekday(MONDAY_MS + weekday as i64 * DAY_MS)) }
@@ -67,7 +65,7 @@ impl HoursOfWeek {
                             @for (hour, value) in self.0[weekday].iter().enumerate() {
                                 @if let Some(value) = value.filter(|value| *value > 0.0) {
                                     use href={ "#" (cell) } x=(LEFT + hour as i64 * CELL) opacity=(opacity(value / largest)) {
-                                        title { (text!("hours-of-week-hour", weekday = long_weekday(weekday), hour = hour, value = text(value))) }
+                                        title { (hour) ":00, " (text(value)) }
                                     }
                                 }
                             }
@@ -88,19 +86,6 @@ fn opacity(share: f64) -> String {
     opacity.strip_prefix('0').map_or_else(|| "1".to_owned(), |digits| digits.trim_end_matches('0').to_owned())
 }
 
-/// The name of a weekday, from Monday, 0.
-fn long_weekday(weekday: usize) -> Cow<'static, str> {
-    match weekday {
-        0 => text!("weekday-long-1"),
-        1 => text!("weekday-long-2"),
-        2 => text!("weekday-long-3"),
-        3 => text!("weekday-long-4"),
-        4 => text!("weekday-long-5"),
-        5 => text!("weekday-long-6"),
-        _ => text!("weekday-long-7"),
-    }
-}
-
 pub(super) fn hour_mark(hour: i64, height: i64) -> Markup {
     html! { text x=(LEFT + hour * CELL) y=(height - 4) text-anchor="middle" { (hour) } }
 }
@@ -119,7 +104,7 @@ mod tests {
         assert_eq!((*means.at(newest_ms), *means.at(newest_ms - HOUR_MS)), (Some(3.0), Some(7.0)));
         assert_eq!((*means.at(newest_ms + HOUR_MS), means.largest()), (None, 7.0));
         let drawn = means.draw("id", "title", "caption", |value| value.to_string()).into_string();
-        assert!(drawn.contains("Thursday 1:00, 3") && drawn.contains("Thursday 0:00, 7"), "{drawn}");
+        assert!(drawn.contains(">1:00, 3<") && drawn.contains(">0:00, 7<"), "{drawn}");
         assert_eq!(drawn.matches("<use").count(), 2);
     }
 }

@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 use strum::IntoEnumIterator;
@@ -29,10 +29,16 @@ use crate::web::texts::language::{self, Chosen};
 use crate::web::texts::{Language, text};
 
 /// The style sheet of all pages.
-const STYLE: &str = include_str!("style.css");
+static STYLE: LazyLock<String> = LazyLock::new(|| compact(include_str!("style.css")));
 
 /// The script of all pages. It is a part of the page: the policy allows it by its hash, and no other one.
-const SCRIPT: &str = include_str!("site.js");
+static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(include_str!("site.js")));
+
+/// What browsers need of a source: its lines without indentation and comments. No text in it goes on to the next line.
+fn compact(source: &str) -> String {
+    let lines = source.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with("//")).collect::<Vec<_>>().join("\n")
+}
 
 /// Nothing but the style sheet, images and the one script of this site.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("'none'"));
@@ -42,7 +48,7 @@ static EMBEDDED_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy("*"));
 
 /// `ancestors`: the sites that may show the page in a frame.
 fn policy(ancestors: &str) -> HeaderValue {
-    let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    let hash = BASE64_STANDARD.encode(Sha256::digest(&*SCRIPT));
     let policy = format!(
         "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'sha256-{hash}'; connect-src 'self'; \
          form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
@@ -194,7 +200,7 @@ impl Page {
                             }
                         }
                     }
-                    @if !about.without_script { script { (PreEscaped(SCRIPT)) } }
+                    @if !about.without_script { script { (PreEscaped(&*SCRIPT)) } }
                 } }
             }
         };
@@ -255,15 +261,15 @@ fn script_texts() -> String {
 /// The style sheet with the colour of the site.
 pub(super) fn style_sheet(identity: &Identity) -> String {
     match &identity.accent {
-        Some(accent) => format!("{STYLE}:root {{ --accent: {accent}; }}\n"),
+        Some(accent) => format!("{}\n:root {{ --accent: {accent}; }}\n", *STYLE),
         None => STYLE.to_owned(),
     }
 }
 
-/// Browsers keep the style sheet of one version.
+/// Browsers keep the style sheet, so a changed one has another address.
 fn style_version(identity: &Identity) -> String {
-    let accent = identity.accent.as_deref().unwrap_or_default().trim_start_matches('#');
-    format!("{}{accent}", env!("CARGO_PKG_VERSION"))
+    static HASH: LazyLock<String> = LazyLock::new(|| BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(&*STYLE)[..6]));
+    format!("{}{}", *HASH, identity.accent.as_deref().unwrap_or_default().trim_start_matches('#'))
 }
 
 /// The answer to a request for a page.

@@ -114,7 +114,7 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
             @if let Some(map) = &server.map { div { dt { (text!("map")) } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { (text!("game")) } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(country) = geo::country_of_url(&server.url) {
-                div { dt { (text!("country")) } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (shown_name(&country.name)) } } }
+                div { dt { (text!("country")) } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (names::country(&country.code, &country.name)) } } }
             }
             @if let Some(rank) = server.rank { div { dt { (text!("server-rank")) } dd { (count(rank)) } } }
             div { dt { (text!("last-seen")) } dd { (seen(server)) } }
@@ -266,8 +266,7 @@ fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
 fn busy_hours(series: &SeriesView) -> Markup {
     let means = HoursOfWeek::of_means(series.newest_hour_ms, &series.hours);
     let title = text!("server-busy-title", most = rounded(means.largest()));
-    let of_hour = |players| text!("server-players-of-hour", players = rounded(players)).into_owned();
-    means.draw("busy-title", &title, &text!("server-busy-caption"), of_hour)
+    means.draw("busy-title", &title, &text!("server-busy-caption"), rounded)
 }
 
 fn maps(detail: &PublicServerDetail) -> Markup {

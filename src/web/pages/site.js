@@ -181,6 +181,22 @@ const graphValues = root => {
 };
 graphValues(document);
 
+// The hours of the week in the visitor's zone, to whole hours.
+const east = Math.round(-new Date().getTimezoneOffset() / 60);
+for (const svg of all('svg[data-hour]')) {
+  const left = Number(svg.dataset.left), width = Number(svg.dataset.hour), days = all('.heat', svg);
+  for (const cell of all('use', svg)) {
+    const hour = (cell.getAttribute('x') - left) / width, title = cell.firstChild;
+    const at = (days.indexOf(cell.parentNode) * 24 + hour + east + 168) % 168;
+    cell.setAttribute('x', left + at % 24 * width);
+    // "13:00, 5".
+    title.textContent = at % 24 + title.textContent.replace(/^\d+/, '');
+    days[Math.floor(at / 24)].append(cell);
+  }
+  const caption = svg.parentNode.querySelector('figcaption').firstChild;
+  caption.data = caption.data.replace(/,? (en )?UTC/, '');
+}
+
 // Parts of the page follow the servers: the page is read again when something has changed.
 for (const main of all('main[data-live]')) {
   let source = null, reading = false;

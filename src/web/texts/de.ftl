@@ -272,18 +272,6 @@ sessions-players = { $count } Spieler.
 sessions-longest = Spieler, die am längsten hier waren
 sessions-more-players = Weitere Spieler
 
-## Hours of the week
-
-weekday-long-1 = Montag
-weekday-long-2 = Dienstag
-weekday-long-3 = Mittwoch
-weekday-long-4 = Donnerstag
-weekday-long-5 = Freitag
-weekday-long-6 = Samstag
-weekday-long-7 = Sonntag
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday }, { $hour } Uhr: { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -374,8 +362,6 @@ server-no-slot = Die ersten zehn Minuten sind noch nicht um.
 # $most may have a decimal.
 server-busy-title = Ø Spieler in jeder Stunde der Woche. Maximum: { $most }
 server-busy-caption = Ø Spieler in jeder Stunde der Woche (32 Tage), UTC; kräftigere Farbe: mehr
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = { $players } Spieler
 server-settings = Einstellungen des Servers
 server-settings-caption = Was der Server veröffentlicht, mit den Namen aus dem Spiel
 # The head of a column.
@@ -421,6 +407,15 @@ banners-wide = Breit
 banners-box = Box
 banners-small = Klein
 banners-card = Karte
+banner-players = { $players }/{ $slots } Spieler
+banner-rank = Rang { $rank }
+banner-at = um { $time } UTC
+banner-seen = gesehen { $time } UTC
+banner-never = nie gesehen
+banner-points = { $points } Punkte
+banner-not-seen = diese Woche nicht gesehen
+banner-origin = { $game } auf { $server }
+banner-graph = Spieler, 25 Stunden
 
 ## Frames of other sites
 

@@ -79,7 +79,7 @@ days-of-months = { $first_day } { $first_month } to { $day } { $month } { $year 
 points-per-second = points per second
 points-for-winning = points for winning
 rating = rating
-points-unit = points
+points-unit = collected in all
 hours-and-minutes-unit = hours and minutes
 time-ranking = Time
 clq1-rewards = Rewards collecting points fast: the ten best stretches of 12 minutes count.
@@ -276,18 +276,6 @@ sessions-players =
 sessions-longest = Players who were here longest
 sessions-more-players = More players
 
-## Hours of the week
-
-weekday-long-1 = Monday
-weekday-long-2 = Tuesday
-weekday-long-3 = Wednesday
-weekday-long-4 = Thursday
-weekday-long-5 = Friday
-weekday-long-6 = Saturday
-weekday-long-7 = Sunday
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days = Last { $count } days
@@ -374,8 +362,6 @@ server-no-slot = The first slot of ten minutes has not ended yet.
 # $most may have a decimal.
 server-busy-title = Mean players in each hour of the week. Most: { $most }
 server-busy-caption = Mean players in each hour of the week over 32 days, UTC; stronger colour: more
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = { $players } players
 server-settings = Settings of the server
 server-settings-caption = What the server publishes, by the names of the game
 # The head of a column.
@@ -421,6 +407,20 @@ banners-wide = Wide
 banners-box = Box
 banners-small = Small
 banners-card = Card
+# In an image of a few pixels, so short.
+banner-players = { $players }/{ $slots } players
+banner-rank = rank { $rank }
+# $time: 14:05.
+banner-at = at { $time } UTC
+# $time: 2026-11-23 14:05. Of a server that is offline.
+banner-seen = seen { $time } UTC
+banner-never = never seen
+banner-points = { $points } points
+# Of a player.
+banner-not-seen = not seen this week
+banner-origin = { $game } on { $server }
+# Below a graph of the last 25 hours.
+banner-graph = players, 25 hours
 
 ## Frames of other sites
 

@@ -79,7 +79,7 @@ days-of-months = { $first_day } { $first_month } – { $day } { $month } { $year
 points-per-second = puntos por segundo
 points-for-winning = puntos por ganar
 rating = rating
-points-unit = puntos
+points-unit = sumados en total
 hours-and-minutes-unit = horas y minutos
 time-ranking = Tiempo
 clq1-rewards = Premia sumar puntos rápido: cuentan los diez mejores tramos de 12 minutos.
@@ -280,18 +280,6 @@ sessions-players =
 sessions-longest = Jugadores que más tiempo estuvieron aquí
 sessions-more-players = Más jugadores
 
-## Hours of the week
-
-weekday-long-1 = Lunes
-weekday-long-2 = Martes
-weekday-long-3 = Miércoles
-weekday-long-4 = Jueves
-weekday-long-5 = Viernes
-weekday-long-6 = Sábado
-weekday-long-7 = Domingo
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -382,8 +370,6 @@ server-no-slot = Aún no ha terminado el primer intervalo de diez minutos.
 # $most may have a decimal.
 server-busy-title = Media de jugadores en cada hora de la semana. Máximo: { $most }
 server-busy-caption = Media de jugadores en cada hora de la semana en los últimos 32 días, en UTC; color más intenso: más jugadores
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = jugadores: { $players }
 server-settings = Ajustes del servidor
 server-settings-caption = Lo que publica el servidor, con los nombres que usa el juego
 # The head of a column.
@@ -429,6 +415,15 @@ banners-wide = Ancho
 banners-box = Cuadro
 banners-small = Pequeño
 banners-card = Tarjeta
+banner-players = { $players }/{ $slots } jugadores
+banner-rank = puesto { $rank }
+banner-at = a las { $time } UTC
+banner-seen = visto el { $time } UTC
+banner-never = nunca visto
+banner-points = { $points } puntos
+banner-not-seen = sin jugar esta semana
+banner-origin = { $game } en { $server }
+banner-graph = jugadores, 25 horas
 
 ## Frames of other sites
 

@@ -94,7 +94,7 @@ days-of-months =
 points-per-second = points par seconde
 points-for-winning = points de victoire
 rating = cote
-points-unit = points
+points-unit = marqués au total
 hours-and-minutes-unit = heures et minutes
 time-ranking = Temps
 clq1-rewards = Récompense ceux qui marquent vite : les dix meilleures tranches de 12 minutes comptent.
@@ -299,18 +299,6 @@ sessions-players =
 sessions-longest = Joueurs restés le plus longtemps
 sessions-more-players = Autres joueurs
 
-## Hours of the week
-
-weekday-long-1 = Lundi
-weekday-long-2 = Mardi
-weekday-long-3 = Mercredi
-weekday-long-4 = Jeudi
-weekday-long-5 = Vendredi
-weekday-long-6 = Samedi
-weekday-long-7 = Dimanche
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -405,8 +393,6 @@ server-no-slot = Les dix premières minutes ne sont pas encore écoulées.
 # $most may have a decimal.
 server-busy-title = Nombre moyen de joueurs à chaque heure de la semaine. Maximum : { $most }
 server-busy-caption = Nombre moyen de joueurs à chaque heure de la semaine sur 32 jours, UTC ; couleur plus vive : plus de joueurs
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = joueurs : { $players }
 server-settings = Paramètres du serveur
 server-settings-caption = Ce que le serveur publie, avec les noms du jeu
 # The head of a column.
@@ -452,6 +438,15 @@ banners-wide = Large
 banners-box = Bloc
 banners-small = Petite
 banners-card = Carte
+banner-players = { $players }/{ $slots } joueurs
+banner-rank = rang { $rank }
+banner-at = à { $time } UTC
+banner-seen = vu le { $time } UTC
+banner-never = jamais vu
+banner-points = { $points } points
+banner-not-seen = absent cette semaine
+banner-origin = { $game } sur { $server }
+banner-graph = joueurs, 25 heures
 
 ## Frames of other sites
 

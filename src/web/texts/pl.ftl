@@ -79,7 +79,7 @@ days-of-months = { $first_day } { $first_month } – { $day } { $month } { $year
 points-per-second = punkty na sekundę
 points-for-winning = punkty za wygrywanie
 rating = rating
-points-unit = punkty
+points-unit = zdobyte łącznie
 hours-and-minutes-unit = godziny i minuty
 time-ranking = Czas
 clq1-rewards = Nagradza szybkie zdobywanie punktów: liczy się dziesięć najlepszych odcinków po 12 minut.
@@ -280,18 +280,6 @@ sessions-players =
 sessions-longest = Gracze, którzy byli tu najdłużej
 sessions-more-players = Więcej graczy
 
-## Hours of the week
-
-weekday-long-1 = Poniedziałek
-weekday-long-2 = Wtorek
-weekday-long-3 = Środa
-weekday-long-4 = Czwartek
-weekday-long-5 = Piątek
-weekday-long-6 = Sobota
-weekday-long-7 = Niedziela
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -384,8 +372,6 @@ server-no-slot = Pierwsze dziesięć minut jeszcze nie minęło.
 # $most may have a decimal.
 server-busy-title = Średnia liczba graczy w każdej godzinie tygodnia. Najwięcej: { $most }
 server-busy-caption = Średnia liczba graczy w każdej godzinie tygodnia z 32 dni, UTC; mocniejszy kolor: więcej
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = gracze: { $players }
 server-settings = Ustawienia serwera
 server-settings-caption = Co publikuje serwer, pod nazwami z gry
 # The head of a column.
@@ -431,6 +417,15 @@ banners-wide = Szeroki
 banners-box = Średni
 banners-small = Mały
 banners-card = Karta
+banner-players = { $players }/{ $slots } graczy
+banner-rank = miejsce { $rank }
+banner-at = o { $time } UTC
+banner-seen = online { $time } UTC
+banner-never = jeszcze ani razu online
+banner-points = { $points } pkt
+banner-not-seen = nieobecny w tym tygodniu
+banner-origin = { $game } na { $server }
+banner-graph = gracze, 25 godzin
 
 ## Frames of other sites
 

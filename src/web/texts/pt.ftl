@@ -79,7 +79,7 @@ days-of-months = { $first_day } de { $first_month } a { $day } de { $month } de 
 points-per-second = pontos por segundo
 points-for-winning = pontos por vitória
 rating = rating
-points-unit = pontos
+points-unit = somados no total
 hours-and-minutes-unit = horas e minutos
 time-ranking = Tempo
 clq1-rewards = Recompensa quem pontua rápido: contam os dez melhores trechos de 12 minutos.
@@ -276,18 +276,6 @@ sessions-players =
 sessions-longest = Jogadores com mais tempo aqui
 sessions-more-players = Mais jogadores
 
-## Hours of the week
-
-weekday-long-1 = Segunda-feira
-weekday-long-2 = Terça-feira
-weekday-long-3 = Quarta-feira
-weekday-long-4 = Quinta-feira
-weekday-long-5 = Sexta-feira
-weekday-long-6 = Sábado
-weekday-long-7 = Domingo
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -378,8 +366,6 @@ server-no-slot = O primeiro intervalo de dez minutos ainda não terminou.
 # $most may have a decimal.
 server-busy-title = Média de jogadores em cada hora da semana. Máximo: { $most }
 server-busy-caption = Média de jogadores em cada hora da semana nos últimos 32 dias, UTC; cor mais forte: mais jogadores
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = jogadores: { $players }
 server-settings = Configurações do servidor
 server-settings-caption = O que o servidor publica, com os nomes usados pelo jogo
 # The head of a column.
@@ -425,6 +411,15 @@ banners-wide = Largo
 banners-box = Caixa
 banners-small = Pequeno
 banners-card = Cartão
+banner-players = { $players }/{ $slots } jogadores
+banner-rank = rank { $rank }
+banner-at = às { $time } UTC
+banner-seen = visto em { $time } UTC
+banner-never = nunca visto
+banner-points = { $points } pontos
+banner-not-seen = não visto esta semana
+banner-origin = { $game } em { $server }
+banner-graph = jogadores, 25 horas
 
 ## Frames of other sites
 

@@ -79,7 +79,7 @@ days-of-months = { $first_day } { $first_month } – { $day } { $month } { $year
 points-per-second = очки в секунду
 points-for-winning = очки за победы
 rating = сила игры
-points-unit = очки
+points-unit = набрано всего
 hours-and-minutes-unit = часы и минуты
 time-ranking = Время
 clq1-rewards = Кто быстрее набирает очки: в зачёт идут десять лучших отрезков по 12 минут.
@@ -286,18 +286,6 @@ sessions-players =
 sessions-longest = Кто был здесь дольше всех
 sessions-more-players = Другие игроки
 
-## Hours of the week
-
-weekday-long-1 = Понедельник
-weekday-long-2 = Вторник
-weekday-long-3 = Среда
-weekday-long-4 = Четверг
-weekday-long-5 = Пятница
-weekday-long-6 = Суббота
-weekday-long-7 = Воскресенье
-# An hour of the week, 0 to 23, and what was in it: Thursday 22:00, 3:05; Thursday 22:00, 4.5 players.
-hours-of-week-hour = { $weekday } { $hour }:00, { $value }
-
 ## Availability of a server
 
 availability-last-days =
@@ -390,8 +378,6 @@ server-no-slot = Первый десятиминутный отрезок ещё
 # $most may have a decimal.
 server-busy-title = Средний онлайн по часам недели. Максимум: { $most }
 server-busy-caption = Средний онлайн по часам недели за 32 дня, UTC; чем насыщеннее цвет, тем больше игроков
-# $players may have a decimal: 1; 2.5. It is a text, so it has no plural.
-server-players-of-hour = игроков: { $players }
 server-settings = Настройки сервера
 server-settings-caption = Что публикует сервер, с названиями из игры
 # The head of a column.
@@ -437,6 +423,15 @@ banners-wide = Широкий
 banners-box = Блок
 banners-small = Малый
 banners-card = Карточка
+banner-players = { $players }/{ $slots } игроков
+banner-rank = ранг { $rank }
+banner-at = в { $time } UTC
+banner-seen = онлайн { $time } UTC
+banner-never = онлайна не было
+banner-points = очки: { $points }
+banner-not-seen = на этой неделе не было
+banner-origin = { $game }, { $server }
+banner-graph = игроки за 25 часов
 
 ## Frames of other sites
 
