@@ -8,7 +8,7 @@
 //!
 //! - [`request`], [`outcome`]: what goes in and what comes out. - [`settings`]: the configuration.
 //! - [`core`]: all decisions, without IO and without a clock: scans, limits, timeouts, host names.
-//! - [`driver`]: the thread. - [`socket`]: sending and receiving. - [`connections`]: the same over TCP. - [`waker`]: wakes the thread. - [`resolver`]: looks host names up.
+//! - [`driver`]: the thread. - [`socket`]: sending and receiving. - [`connections`]: the same over TCP. - [`waker`]: wakes the thread. - [`resolver`]: looks host names up; [`service`]: SRV records.
 //! - [`target`]: which protocols and ports are queried. - [`address`]: which addresses are.
 //! - [`capture`]: datagrams as received. - [`counters`]: metrics.
 
@@ -21,6 +21,7 @@ mod driver;
 mod outcome;
 mod request;
 mod resolver;
+mod service;
 mod settings;
 mod socket;
 pub mod target;

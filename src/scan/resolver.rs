@@ -1,6 +1,6 @@
 //! Looks host names up without blocking the scan thread. The system resolves the names
 //! (`getaddrinfo`), so `/etc/hosts` and `nsswitch.conf` apply; `hickory-resolver` would
-//! ignore the latter.
+//! ignore the latter. It has no SRV records: those are asked of its name servers.
 
 use std::io;
 use std::sync::mpsc;
@@ -10,7 +10,8 @@ use tokio::net::lookup_host;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::core::LookupResult;
+use super::core::{LookupResult, MINECRAFT_SERVICE};
+use super::service;
 use super::waker::{WakeOnDrop, Waker};
 
 /// Timeout of a look-up.
@@ -49,7 +50,14 @@ impl Resolver {
     }
 }
 
-async fn look_up(host: String) -> LookupResult {
+async fn look_up(name: String) -> LookupResult {
+    let Some(host) = name.strip_prefix(MINECRAFT_SERVICE) else { return look_up_host(name).await };
+    let record = service::look_up(&name, &service::name_servers()).await;
+    let host = record.as_ref().ok().and_then(|record| Some(record.as_ref()?.host.clone())).unwrap_or(host.to_owned());
+    look_up_host(host).await.of_service(name, record)
+}
+
+async fn look_up_host(host: String) -> LookupResult {
     // `lookup_host` requires a port; it is not used.
     let found = match timeout(LOOKUP_TIMEOUT, lookup_host((host.as_str(), 1))).await {
         Ok(Ok(addresses)) => Ok(addresses.map(|address| address.ip().to_canonical()).collect::<Vec<_>>()),
@@ -85,8 +93,8 @@ mod tests {
                     None => tokio::time::sleep(Duration::from_millis(5)).await,
                 }
             };
-            assert_eq!(!result.addresses.is_empty(), is_known, "{result:?}");
-            assert!(result.addresses.iter().all(|ip| ip.is_loopback()), "{result:?}");
+            assert_eq!(!result.addresses.ips.is_empty(), is_known, "{result:?}");
+            assert!(result.addresses.ips.iter().all(|ip| ip.is_loopback()), "{result:?}");
         }
     }
 }

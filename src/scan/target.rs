@@ -12,7 +12,15 @@ pub struct Target {
     pub effort: Effort,
 }
 
+/// The port of Minecraft: a URL with it leads to the SRV record of its host.
+pub const MINECRAFT_PORT: u16 = 25565;
+
 impl Target {
+    /// Whether the SRV record of the host says its port.
+    pub fn is_of_service(&self) -> bool {
+        self.protocol.scheme == "minecraft" && self.port == MINECRAFT_PORT
+    }
+
     /// Whether a lost packet could hide a server of a common protocol. TCP repeats what is lost.
     fn is_repeated(&self) -> bool {
         let is_same = |protocol: &Protocol| protocol.wire_format == self.protocol.wire_format;

@@ -1,6 +1,7 @@
 //! The addresses of host names: a cache with expiry, the scans that wait for a look-up, and the
 //! names to look up, a bounded number at a time.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,6 +9,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::packets::ScanToken;
+use crate::model::ServerUrl;
+use crate::scan::target::MINECRAFT_PORT;
 
 /// Concurrent look-ups. Each blocks a thread until the name server replies.
 const LOOKUPS_MAX: usize = 64;
@@ -18,11 +21,37 @@ const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 /// The addresses of a name are used for so long after they were looked up, while no name server answers (RFC 8767).
 const STALE_MAX: Duration = Duration::from_secs(86_400);
 
+/// Before the name of a host: its service, which has an SRV record or else the addresses of the host.
+pub(in crate::scan) const MINECRAFT_SERVICE: &str = "_minecraft._tcp.";
+
 /// Most addresses of a host name that are tried.
 const ADDRESSES_MAX: usize = 4;
 
-/// The addresses of a host, in the order in which they are tried; none: the name has none.
-pub(in crate::scan) type Addresses = SmallVec<[IpAddr; 1]>;
+/// Where a host is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::scan) struct Addresses {
+    /// In the order in which they are tried; none: the name has none.
+    pub ips: SmallVec<[IpAddr; 1]>,
+    /// The SRV record of the service that was looked up.
+    pub service: Option<Box<Service>>,
+}
+
+/// Where a service is, as its SRV record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::scan) struct Service {
+    pub host: String,
+    pub port: u16,
+}
+
+/// What is looked up for the host of a URL: players find Minecraft servers by the SRV record of a host, unless they name another
+/// port than the usual one.
+pub(super) fn looked_up(url: &ServerUrl) -> Cow<'_, str> {
+    let is_service = url.scheme() == "minecraft" && url.port() == MINECRAFT_PORT;
+    match url.host() {
+        host if is_service && host.parse::<IpAddr>().is_err() => format!("{MINECRAFT_SERVICE}{host}").into(),
+        host => host.into(),
+    }
+}
 
 /// The cache of host names, and the scans that wait for a look-up.
 #[derive(Debug, Default)]
@@ -64,15 +93,23 @@ impl LookupResult {
     /// The order of the addresses does not depend on that of the DNS reply. IPv4 first, because
     /// few game servers listen on IPv6.
     pub fn new(host: String, addresses: impl IntoIterator<Item = IpAddr>) -> LookupResult {
-        let mut addresses: Addresses = addresses.into_iter().collect();
-        addresses.sort();
-        addresses.dedup();
-        addresses.truncate(ADDRESSES_MAX);
-        LookupResult { host, addresses, is_failure: false }
+        let mut ips: SmallVec<[IpAddr; 1]> = addresses.into_iter().collect();
+        ips.sort();
+        ips.dedup();
+        ips.truncate(ADDRESSES_MAX);
+        LookupResult { host, addresses: Addresses { ips, service: None }, is_failure: false }
     }
 
     pub fn failure(host: String) -> LookupResult {
-        LookupResult { host, addresses: Addresses::new(), is_failure: true }
+        LookupResult { host, addresses: Addresses::default(), is_failure: true }
+    }
+
+    /// The host that was looked up is the one of a service with this name: its SRV record, `None` if there is none; an error: no
+    /// name server has answered.
+    pub fn of_service(self, name: String, record: Result<Option<Service>, ()>) -> LookupResult {
+        let is_failure = self.is_failure || record.is_err();
+        let service = record.ok().flatten().map(Box::new);
+        LookupResult { host: name, addresses: Addresses { service, ..self.addresses }, is_failure }
     }
 }
 
@@ -80,7 +117,7 @@ impl HostNames {
     /// The addresses of a host, if they are cached. Otherwise [`HostNames::complete`] returns the token later.
     pub fn resolve(&mut self, now: Duration, host: &str, token: ScanToken) -> Option<Addresses> {
         if let Ok(ip) = host.parse() {
-            return Some(Addresses::from_elem(ip, 1));
+            return Some(Addresses { ips: SmallVec::from_elem(ip, 1), service: None });
         }
         match self.names.get_mut(host) {
             Some(CacheEntry::Known { addresses, until, .. }) if *until > now => return Some(addresses.clone()),
@@ -126,8 +163,9 @@ impl HostNames {
             _ => (Vec::new(), None),
         };
         let before = before.filter(|(looked_up, _)| result.is_failure && now < *looked_up + STALE_MAX);
-        let before = before.filter(|(_, addresses)| !addresses.is_empty());
-        let (is_new, is_stale) = (!result.addresses.is_empty(), before.is_some());
+        let before = before.filter(|(_, addresses)| !addresses.ips.is_empty());
+        let is_new = !result.is_failure && !result.addresses.ips.is_empty();
+        let is_stale = before.is_some();
         let (looked_up, addresses) = before.unwrap_or((now, result.addresses));
         let until = now + if is_new { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
         self.names.insert(result.host, CacheEntry::Known { looked_up, addresses, until, is_stale });
@@ -137,7 +175,7 @@ impl HostNames {
     /// Removes names that were not asked for since they expired, unless their addresses may still be of use.
     pub fn remove_expired(&mut self, now: Duration) {
         let is_kept = |name: &CacheEntry| match name {
-            CacheEntry::Known { until, addresses, .. } if addresses.is_empty() => *until > now,
+            CacheEntry::Known { until, addresses, .. } if addresses.ips.is_empty() => *until > now,
             CacheEntry::Known { looked_up, .. } => *looked_up + STALE_MAX > now,
             CacheEntry::Pending { .. } => true,
         };
@@ -155,9 +193,38 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn known(ips: &[&str]) -> Addresses {
+        Addresses { ips: ips.iter().map(|text| ip(text)).collect(), service: None }
+    }
+
+    #[test]
+    fn service_of_a_host_is_looked_up_at_the_usual_port() {
+        let name = |url: &str| looked_up(&ServerUrl::parse(url).unwrap()).into_owned();
+        assert_eq!(name("minecraft://play.example.org:25565"), "_minecraft._tcp.play.example.org");
+        assert_eq!(name("minecraft://play.example.org:25566"), "play.example.org");
+        assert_eq!(name("minecraft://192.0.2.7:25565"), "192.0.2.7");
+        assert_eq!(name("quake3://play.example.org:25565"), "play.example.org");
+    }
+
+    #[test]
+    fn service_is_the_last_known_while_no_name_server_answers() {
+        let (mut names, name) = (HostNames::default(), "_minecraft._tcp.a.test");
+        let mut look_up = |now: Duration, record: Result<Option<Service>, ()>| {
+            _ = names.resolve(now, name, 1);
+            names.next_lookup().expect("it has expired");
+            let host = LookupResult::new("a.test".to_owned(), [ip("9.9.9.9")]);
+            names.complete(now, host.of_service(name.to_owned(), record), MS(100));
+            names.resolve(now, name, 1).expect("an answer").service.map(|service| service.port)
+        };
+        assert_eq!(look_up(MS(0), Err(())), None, "the host is better than nothing");
+        let found = || Ok(Some(Service { host: "b.test".to_owned(), port: 7 }));
+        assert_eq!((look_up(MS(200), found()), look_up(MS(400), Err(()))), (Some(7), Some(7)));
+        assert_eq!(look_up(MS(600), Ok(None)), None);
+    }
+
     #[test]
     fn order_of_addresses_does_not_depend_on_that_of_the_reply() {
-        let in_order = |ips: Vec<IpAddr>| LookupResult::new(String::new(), ips).addresses;
+        let in_order = |ips: Vec<IpAddr>| LookupResult::new(String::new(), ips).addresses.ips;
         let ips = ["2a01::1", "9.9.9.9", "8.8.8.8", "9.9.9.9"].map(ip);
         assert_eq!(in_order(ips.to_vec())[..], [ips[2], ips[1], ips[0]]);
         assert_eq!(in_order(ips.into_iter().rev().collect())[..], [ips[2], ips[1], ips[0]]);
@@ -167,7 +234,7 @@ mod tests {
     #[test]
     fn two_requests_share_one_lookup_and_the_result_is_cached() {
         let mut names = HostNames::default();
-        assert_eq!(names.resolve(MS(0), "8.8.8.8", 1), Some(Addresses::from_elem(ip("8.8.8.8"), 1)));
+        assert_eq!(names.resolve(MS(0), "8.8.8.8", 1), Some(known(&["8.8.8.8"])));
         assert_eq!(names.resolve(MS(0), "a.test", 1), None);
         assert_eq!(names.resolve(MS(0), "a.test", 2), None);
         assert_eq!((names.next_lookup().as_deref(), names.next_lookup()), (Some("a.test"), None));
@@ -193,20 +260,20 @@ mod tests {
             (at_once, names.resolve(now, host, 1).expect("an answer"))
         };
         let failure = || LookupResult::failure(host.to_owned());
-        let known = Addresses::from_elem(ip("9.9.9.9"), 1);
-        assert_eq!(look_up(MS(0), failure()), (None, Addresses::new()), "nothing was known before");
+        let nine = known(&["9.9.9.9"]);
+        assert_eq!(look_up(MS(0), failure()), (None, known(&[])), "nothing was known before");
         let found = || LookupResult::new(host.to_owned(), [ip("9.9.9.9")]);
-        assert_eq!(look_up(NEGATIVE_TTL_MAX, found()), (None, known.clone()));
-        assert_eq!(look_up(MS(11 * 60_000), failure()), (None, known.clone()));
+        assert_eq!(look_up(NEGATIVE_TTL_MAX, found()), (None, nine.clone()));
+        assert_eq!(look_up(MS(11 * 60_000), failure()), (None, nine.clone()));
         for minutes in [12, 13, 24 * 60] {
-            assert_eq!(look_up(MS(minutes * 60_000), failure()), (Some(known.clone()), known.clone()));
+            assert_eq!(look_up(MS(minutes * 60_000), failure()), (Some(nine.clone()), nine.clone()));
         }
-        assert_eq!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()), (None, Addresses::new()), "a day later");
+        assert_eq!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()), (None, known(&[])), "a day later");
         // A name server that answers is believed.
         let later = STALE_MAX * 2;
-        assert_eq!(look_up(later, found()), (None, known));
+        assert_eq!(look_up(later, found()), (None, nine));
         let none = || LookupResult::new(host.to_owned(), []);
-        assert_eq!(look_up(later + ttl, none()), (None, Addresses::new()));
-        assert_eq!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()), (None, Addresses::new()));
+        assert_eq!(look_up(later + ttl, none()), (None, known(&[])));
+        assert_eq!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()), (None, known(&[])));
     }
 }

@@ -46,7 +46,7 @@ use self::address_locks::AddressLocks;
 pub(super) use self::connections::ConnectionCommand;
 use self::connections::Connections;
 use self::host_names::HostNames;
-pub(super) use self::host_names::{Addresses, LookupResult};
+pub(super) use self::host_names::{Addresses, LookupResult, MINECRAFT_SERVICE, Service};
 pub(super) use self::packets::{Packet, Packets, ScanToken, SocketCounts};
 use self::rate_limit::RateLimits;
 use self::round_trips::RoundTrips;
@@ -294,7 +294,8 @@ impl ScanCore {
         if scan.targets.is_empty() {
             return self.finish_scan(token, Err(MissReason::UnsupportedScheme));
         }
-        let cached = self.host_names.resolve(self.now.elapsed, scan.request.url.host(), token);
+        let host = host_names::looked_up(&scan.request.url);
+        let cached = self.host_names.resolve(self.now.elapsed, &host, token);
         if let Some(addresses) = cached {
             self.on_resolved(token, addresses);
         }
@@ -307,7 +308,7 @@ impl ScanCore {
 
     fn on_resolved(&mut self, token: ScanToken, addresses: Addresses) {
         let Some(scan) = self.scans.get_mut(&token) else { return };
-        if addresses.is_empty() {
+        if addresses.ips.is_empty() {
             self.counters.resolve_failures.increment();
             return self.finish_scan(token, Err(MissReason::Unresolved));
         }
@@ -329,7 +330,7 @@ impl ScanCore {
     /// No target answers on the current address: continue with the next, or end the scan.
     fn fail_address(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
-        if scan.address_index + 1 == scan.addresses.len() {
+        if scan.address_index + 1 == scan.addresses.ips.len() {
             return self.finish_scan(token, Err(reason));
         }
         scan.record_attempt(Err(reason));

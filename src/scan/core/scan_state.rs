@@ -98,7 +98,7 @@ impl Scan {
         Scan {
             targets,
             target_index: 0,
-            addresses: Addresses::new(),
+            addresses: Addresses::default(),
             address_index: 0,
             closed_ports: Vec::new(),
             state: State::Resolving,
@@ -230,7 +230,7 @@ impl Scan {
 
     /// The address that is being queried.
     pub(super) fn ip(&self) -> Option<IpAddr> {
-        self.addresses.get(self.address_index).map(IpAddr::to_canonical)
+        self.addresses.ips.get(self.address_index).map(IpAddr::to_canonical)
     }
 
     /// Continues with the first target on the next address.
@@ -242,7 +242,9 @@ impl Scan {
     }
 
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        Some(SocketAddr::new(self.ip()?, self.targets.get(self.target_index)?.port))
+        let target = self.targets.get(self.target_index)?;
+        let service = self.addresses.service.as_ref().filter(|_| target.is_of_service());
+        Some(SocketAddr::new(self.ip()?, service.map_or(target.port, |service| service.port)))
     }
 
     pub(super) fn start_cooldown(&mut self, timers: &mut Timers<ScanToken>, token: ScanToken, until: Duration) {

@@ -527,6 +527,27 @@ fn part_of_a_late_reply_ends_the_scan_in_time() {
 }
 
 #[test]
+fn record_of_a_service_says_host_and_port() {
+    let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
+    let url = ServerUrl::parse("minecraft://play.test:25565").unwrap();
+    world.handle(Input::Request(ScanRequest {
+        id: 1,
+        server: ServerKey(1),
+        url,
+        mode: ScanMode::Normal,
+        wants_settings: false,
+    }));
+    let name = world.core.next_lookup().unwrap();
+    assert_eq!(name, "_minecraft._tcp.play.test");
+    let service = Service { host: "node.test".to_owned(), port: 7_000 };
+    let ip = address_of(9).ip();
+    let result = LookupResult::new("node.test".to_owned(), [ip]).of_service(name, Ok(Some(service)));
+    world.handle(Input::Resolved(result));
+    let scan = world.core.scans.values().next().unwrap();
+    assert_eq!(scan.address(), Some(SocketAddr::new(ip, 7_000)));
+}
+
+#[test]
 fn addresses_of_a_host_name_are_tried_in_order() {
     let (closed, open) = (address_of(9), address_of(13));
     assert_eq!((mixed(9), mixed(13), closed.port()), (Kind::Closed, Kind::Liar, open.port()));

@@ -61,7 +61,7 @@ impl ScanCore {
         if self.announce_enough.get(&scan.request.server) == Some(&true) {
             exchange.trust_count();
         }
-        let host = scan.request.url.host();
+        let host = scan.addresses.service.as_ref().map_or(scan.request.url.host(), |service| &service.host);
         if host.parse::<IpAddr>().is_err() {
             exchange.set_host_name(host);
         }

@@ -66,7 +66,7 @@ const PLOT_HEIGHT: i64 = HEIGHT - TOP - BOTTOM;
 const TIME_MARKS: usize = 5;
 
 /// Fewer slots are not drawn, though the past was empty.
-const SLOTS_MIN: usize = 12;
+const SLOTS_MIN: usize = 2;
 
 /// Slots of a sparkline that are drawn as one point.
 const SLOTS_PER_POINT: usize = 3;
