@@ -31,8 +31,8 @@ pub trait Exchange: Send {
         None
     }
 
-    /// The server was added by the name of its host, not by an address: some servers answer by the name.
-    fn set_host_name(&mut self, _name: &str) {}
+    /// The URL of the server has the name of its host, not an address: some servers answer by the name, and the port beside it.
+    fn set_host_name(&mut self, _name: &str, _port: u16) {}
 
     /// How the reply is authenticated as coming from the server.
     fn authentication(&self) -> Authentication;

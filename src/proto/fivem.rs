@@ -21,7 +21,6 @@ const LIST: &str = "/players.json";
 pub struct FiveMQuery {
     /// As players write it, with the port.
     host: String,
-    port: u16,
     response: Response,
     counts: Option<Counts>,
     counts_received_ms: i64,
@@ -50,7 +49,6 @@ impl FiveMQuery {
     pub fn new(address: SocketAddr) -> Self {
         FiveMQuery {
             host: address.to_string(),
-            port: address.port(),
             response: Response::default(),
             counts: None,
             counts_received_ms: 0,
@@ -110,8 +108,8 @@ impl Exchange for FiveMQuery {
         http::get(&self.host, if self.counts.is_none() { COUNTS } else { LIST })
     }
 
-    fn set_host_name(&mut self, name: &str) {
-        self.host = format!("{name}:{}", self.port);
+    fn set_host_name(&mut self, name: &str, port: u16) {
+        self.host = format!("{name}:{port}");
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
@@ -203,7 +201,7 @@ mod tests {
         let want = "GET /dynamic.json HTTP/1.1\r\nHost: 10.0.0.1:30120\r\nAccept: application/json\r\nUser-Agent: clqd\r\n\r\n";
         assert_eq!(String::from_utf8(query.request()).unwrap(), want);
         assert_eq!(query.handle_datagram(1, &response(DYNAMIC)), Step::Send);
-        query.set_host_name("roleplay.example.org");
+        query.set_host_name("roleplay.example.org", 30_120);
         assert!(query.request().starts_with(b"GET /players.json HTTP/1.1\r\nHost: roleplay.example.org:30120\r\n"));
         let list = r#"[{"endpoint":"127.0.0.1","id":1,"identifiers":["steam:1"],"name":"^2Jürgen","ping":48},{"name":"Two","ping":-1}]"#;
         let Step::Done(snapshot) = query.handle_datagram(2, &response(list)) else { panic!() };

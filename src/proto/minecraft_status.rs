@@ -64,8 +64,8 @@ impl Exchange for StatusQuery {
         request
     }
 
-    fn set_host_name(&mut self, name: &str) {
-        name.clone_into(&mut self.host);
+    fn set_host_name(&mut self, name: &str, port: u16) {
+        (self.host, self.port) = (name.to_owned(), port);
     }
 
     fn handle_datagram(&mut self, t_ms: i64, bytes: &[u8]) -> Step {
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn request_has_the_name_of_the_host() {
         let mut query = query();
-        query.set_host_name("play.example.org");
+        query.set_host_name("play.example.org", 25_565);
         assert_eq!(query.request(), b"\x16\x00\x2f\x10play.example.org\x63\xdd\x01\x01\x00");
         let long = "x".repeat(253);
-        query.set_host_name(&long);
+        query.set_host_name(&long, 25_565);
         let request = query.request();
         let mut rest = &request[..];
         assert_eq!((number(&mut rest), rest.len()), (Ok(Some(260)), 262), "with the request for the status");

@@ -11,11 +11,14 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::core::{LookupResult, MINECRAFT_SERVICE};
-use super::service;
+use super::service::{self, Service};
 use super::waker::{WakeOnDrop, Waker};
 
 /// Timeout of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Timeout of the question for an SRV record, which is asked beside the look-up.
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs look-ups, each as a task.
 #[derive(Debug)]
@@ -37,7 +40,9 @@ impl Resolver {
     pub fn start(&self, host: String) {
         let (results, wake) = (self.results_tx.clone(), WakeOnDrop(self.waker.clone()));
         self.runtime.spawn(async move {
-            let result = look_up(host).await;
+            // A panic must not leave scans waiting.
+            let looked_up = tokio::spawn(look_up(host.clone())).await;
+            let result = looked_up.unwrap_or_else(|_| LookupResult::failure(host));
             // The scanner may have ended.
             let _ = results.send(result);
             drop(wake);
@@ -52,9 +57,14 @@ impl Resolver {
 
 async fn look_up(name: String) -> LookupResult {
     let Some(host) = name.strip_prefix(MINECRAFT_SERVICE) else { return look_up_host(name).await };
-    let record = service::look_up(&name, &service::name_servers()).await;
-    let host = record.as_ref().ok().and_then(|record| Some(record.as_ref()?.host.clone())).unwrap_or(host.to_owned());
-    look_up_host(host).await.of_service(name, record)
+    let servers = service::name_servers();
+    let record = timeout(SERVICE_TIMEOUT, service::look_up(&name, &servers));
+    let (record, of_host) = tokio::join!(record, look_up_host(host.to_owned()));
+    match record.unwrap_or(Err(())) {
+        Ok(Some(Service { host, port })) => look_up_host(host).await.of_service(name, Ok(Some(port))),
+        Ok(None) => of_host.of_service(name, Ok(None)),
+        Err(()) => of_host.of_service(name, Err(())),
+    }
 }
 
 async fn look_up_host(host: String) -> LookupResult {

@@ -2,15 +2,13 @@
 
 #![expect(clippy::disallowed_types, reason = "its datagrams are for name servers, not for game servers")]
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use simple_dns::rdata::{RData, SRV};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
-
-use super::core::Service;
 
 /// How long a name server has for its reply, and how often each is asked.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -19,8 +17,15 @@ const ATTEMPTS: usize = 2;
 /// Name servers that are asked, at most: as many as the system uses.
 const NAME_SERVERS_MAX: usize = 3;
 
-/// A larger reply would come over TCP.
-const REPLY_BYTES_MAX: usize = 4_096;
+/// A larger reply would come over TCP: nobody has so many servers.
+const REPLY_BYTES_MAX: usize = 512;
+
+/// Where a service is, as its SRV record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    pub host: String,
+    pub port: u16,
+}
 
 /// The name servers of the system.
 pub fn name_servers() -> Vec<SocketAddr> {
@@ -31,7 +36,12 @@ pub fn name_servers() -> Vec<SocketAddr> {
 fn servers_in(file: &str) -> Vec<SocketAddr> {
     let values = file.lines().filter_map(|line| line.trim().strip_prefix("nameserver")?.split_whitespace().next());
     let ips = values.filter_map(|value| value.parse::<IpAddr>().ok());
-    ips.take(NAME_SERVERS_MAX).map(|ip| SocketAddr::new(ip, 53)).collect()
+    let mut servers: Vec<SocketAddr> = ips.take(NAME_SERVERS_MAX).map(|ip| SocketAddr::new(ip, 53)).collect();
+    if servers.is_empty() {
+        // As the system has it.
+        servers.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 53));
+    }
+    servers
 }
 
 /// The SRV record of a service such as `_minecraft._tcp.play.example.org`; `None`: it has none. An error: no name server has
@@ -42,7 +52,7 @@ pub async fn look_up(name: &str, servers: &[SocketAddr]) -> Result<Option<Servic
             return Ok(answer);
         }
     }
-    if servers.is_empty() { Ok(None) } else { Err(()) }
+    Err(())
 }
 
 /// The answer of a name server. `None`: it cannot say.
@@ -77,16 +87,19 @@ fn question(name: &str) -> Option<(u16, Vec<u8>)> {
 
 /// What a reply says; `None`: it is no reply to this question. `Some(None)`: the name server cannot say.
 fn read(id: u16, name: &str, reply: &[u8]) -> Option<Option<Option<Service>>> {
-    let reply = Packet::parse(reply).ok()?;
-    let asked = |question: &Question<'_>| question.qname.to_string().eq_ignore_ascii_case(name);
-    if reply.id() != id || !reply.has_flags(PacketFlag::RESPONSE) || !reply.questions.iter().all(asked) {
+    let name = Name::new(name).ok()?;
+    let reply = reply.starts_with(&id.to_be_bytes()).then(|| Packet::parse(reply).ok())??;
+    if !reply.has_flags(PacketFlag::RESPONSE) || !reply.questions.iter().all(|question| question.qname == name) {
         return None;
     }
     let records = reply.answers.iter().filter_map(|answer| match &answer.rdata {
         RData::SRV(record) => Some(record),
         _ => None,
     });
+    // Of a part of the records another one may be the best.
+    let is_whole = !reply.has_flags(PacketFlag::TRUNCATION);
     Some(match reply.rcode() {
+        _ if !is_whole => None,
         RCODE::NoError | RCODE::NameError => Some(best(records)),
         _ => None,
     })
@@ -167,7 +180,6 @@ mod tests {
             let server = name_server(move |question| vec![reply(question, rcode, records)]).await;
             assert_eq!(look_up(NAME, &[server]).await, Ok(None), "{records:?}");
         }
-        assert_eq!(look_up(NAME, &[]).await, Ok(None), "no name server");
     }
 
     #[tokio::test]
@@ -176,6 +188,12 @@ mod tests {
         let good = name_server(|question| vec![reply(question, RCODE::NoError, &[(0, 0, 7, "a.test")])]).await;
         assert_eq!(look_up(NAME, &[broken, good]).await, Ok(service("a.test", 7)));
         assert_eq!(look_up(NAME, &[broken]).await, Err(()));
+        let truncated = name_server(|question| {
+            let mut reply = reply(question, RCODE::NoError, &[]);
+            reply[2] |= 0x02;
+            vec![reply]
+        });
+        assert_eq!(look_up(NAME, &[truncated.await]).await, Err(()));
     }
 
     #[test]
@@ -183,5 +201,24 @@ mod tests {
         let file =
             "# nameserver 1.1.1.1\noptions edns0\nnameserver 127.0.0.53\n nameserver  2001:db8::1 # x\nnameserver x\n";
         assert_eq!(servers_in(file), ["127.0.0.53:53", "[2001:db8::1]:53"].map(|server| server.parse().unwrap()));
+        assert_eq!(servers_in("search x"), ["127.0.0.1:53".parse().unwrap()]);
+    }
+
+    #[test]
+    fn name_of_a_question_may_end_with_a_dot() {
+        let (id, question) = question("_minecraft._tcp.Play.example.org.").unwrap();
+        let reply = reply(&question, RCODE::NoError, &[(0, 0, 7, "a.test")]);
+        assert_eq!(read(id, "_minecraft._tcp.play.example.org.", &reply), Some(Some(service("a.test", 7))));
+        assert_eq!(read(id, "_minecraft._tcp.other.example.org", &reply), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), cut in 0..80_usize) {
+            let (id, question) = question(NAME).unwrap();
+            let whole = reply(&question, RCODE::NoError, &[(1, 2, 3, "a.b.test"), (0, 0, 7, "c.test")]);
+            let _ = read(id, NAME, &[&id.to_be_bytes()[..], &bytes].concat());
+            let _ = read(id, NAME, &[&whole[..whole.len().min(cut)], &bytes].concat());
+        }
     }
 }

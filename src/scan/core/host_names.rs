@@ -32,15 +32,8 @@ const ADDRESSES_MAX: usize = 4;
 pub(in crate::scan) struct Addresses {
     /// In the order in which they are tried; none: the name has none.
     pub ips: SmallVec<[IpAddr; 1]>,
-    /// The SRV record of the service that was looked up.
-    pub service: Option<Box<Service>>,
-}
-
-/// Where a service is, as its SRV record says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::scan) struct Service {
-    pub host: String,
-    pub port: u16,
+    /// Where the service is that was looked up, if it has an SRV record.
+    pub service_port: Option<u16>,
 }
 
 /// What is looked up for the host of a URL: players find Minecraft servers by the SRV record of a host, unless they name another
@@ -87,6 +80,8 @@ pub(in crate::scan) struct LookupResult {
     pub addresses: Addresses,
     /// No name server has answered, so nothing is known.
     is_failure: bool,
+    /// Nothing is known of the SRV record.
+    is_service_unknown: bool,
 }
 
 impl LookupResult {
@@ -97,19 +92,24 @@ impl LookupResult {
         ips.sort();
         ips.dedup();
         ips.truncate(ADDRESSES_MAX);
-        LookupResult { host, addresses: Addresses { ips, service: None }, is_failure: false }
+        LookupResult {
+            host,
+            addresses: Addresses { ips, service_port: None },
+            is_failure: false,
+            is_service_unknown: false,
+        }
     }
 
     pub fn failure(host: String) -> LookupResult {
-        LookupResult { host, addresses: Addresses::default(), is_failure: true }
+        LookupResult { host, addresses: Addresses::default(), is_failure: true, is_service_unknown: false }
     }
 
-    /// The host that was looked up is the one of a service with this name: its SRV record, `None` if there is none; an error: no
-    /// name server has answered.
-    pub fn of_service(self, name: String, record: Result<Option<Service>, ()>) -> LookupResult {
-        let is_failure = self.is_failure || record.is_err();
-        let service = record.ok().flatten().map(Box::new);
-        LookupResult { host: name, addresses: Addresses { service, ..self.addresses }, is_failure }
+    /// As [`LookupResult::new`] for the addresses of a service with this name, on the port of its SRV record. An error: no name server
+    /// has said whether it has one.
+    pub fn of_service(self, name: String, port: Result<Option<u16>, ()>) -> LookupResult {
+        let service_port = port.ok().flatten();
+        let addresses = Addresses { service_port, ..self.addresses };
+        LookupResult { host: name, addresses, is_service_unknown: port.is_err(), ..self }
     }
 }
 
@@ -117,7 +117,7 @@ impl HostNames {
     /// The addresses of a host, if they are cached. Otherwise [`HostNames::complete`] returns the token later.
     pub fn resolve(&mut self, now: Duration, host: &str, token: ScanToken) -> Option<Addresses> {
         if let Ok(ip) = host.parse() {
-            return Some(Addresses { ips: SmallVec::from_elem(ip, 1), service: None });
+            return Some(Addresses { ips: SmallVec::from_elem(ip, 1), service_port: None });
         }
         match self.names.get_mut(host) {
             Some(CacheEntry::Known { addresses, until, .. }) if *until > now => return Some(addresses.clone()),
@@ -162,7 +162,10 @@ impl HostNames {
             Some(CacheEntry::Pending { tokens, before, .. }) => (tokens, before),
             _ => (Vec::new(), None),
         };
-        let before = before.filter(|(looked_up, _)| result.is_failure && now < *looked_up + STALE_MAX);
+        // A port that is known is better than none.
+        let is_of_use =
+            |before: &Addresses| result.is_failure || result.is_service_unknown && before.service_port.is_some();
+        let before = before.filter(|(looked_up, before)| is_of_use(before) && now < *looked_up + STALE_MAX);
         let before = before.filter(|(_, addresses)| !addresses.ips.is_empty());
         let is_new = !result.is_failure && !result.addresses.ips.is_empty();
         let is_stale = before.is_some();
@@ -194,7 +197,7 @@ mod tests {
     }
 
     fn known(ips: &[&str]) -> Addresses {
-        Addresses { ips: ips.iter().map(|text| ip(text)).collect(), service: None }
+        Addresses { ips: ips.iter().map(|text| ip(text)).collect(), service_port: None }
     }
 
     #[test]
@@ -207,19 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn service_is_the_last_known_while_no_name_server_answers() {
+    fn port_of_a_service_is_the_last_known_while_no_name_server_says_it() {
         let (mut names, name) = (HostNames::default(), "_minecraft._tcp.a.test");
-        let mut look_up = |now: Duration, record: Result<Option<Service>, ()>| {
+        let mut look_up = |seconds: u64, address: &str, port: Result<Option<u16>, ()>| {
+            let now = Duration::from_secs(seconds);
             _ = names.resolve(now, name, 1);
             names.next_lookup().expect("it has expired");
-            let host = LookupResult::new("a.test".to_owned(), [ip("9.9.9.9")]);
-            names.complete(now, host.of_service(name.to_owned(), record), MS(100));
-            names.resolve(now, name, 1).expect("an answer").service.map(|service| service.port)
+            let host = LookupResult::new("a.test".to_owned(), [ip(address)]);
+            names.complete(now, host.of_service(name.to_owned(), port), Duration::from_secs(100));
+            names.resolve(now, name, 1).expect("an answer")
         };
-        assert_eq!(look_up(MS(0), Err(())), None, "the host is better than nothing");
-        let found = || Ok(Some(Service { host: "b.test".to_owned(), port: 7 }));
-        assert_eq!((look_up(MS(200), found()), look_up(MS(400), Err(()))), (Some(7), Some(7)));
-        assert_eq!(look_up(MS(600), Ok(None)), None);
+        let at = |address: &str, service_port: Option<u16>| Addresses { service_port, ..known(&[address]) };
+        assert_eq!(look_up(0, "9.9.9.1", Err(())), at("9.9.9.1", None));
+        assert_eq!(look_up(100, "9.9.9.2", Err(())), at("9.9.9.2", None), "the host has moved");
+        assert_eq!(look_up(200, "9.9.9.3", Ok(Some(7))), at("9.9.9.3", Some(7)));
+        assert_eq!(look_up(300, "9.9.9.1", Err(())), at("9.9.9.3", Some(7)));
+        assert_eq!(look_up(400, "9.9.9.4", Ok(None)), at("9.9.9.4", None));
     }
 
     #[test]

@@ -46,7 +46,7 @@ use self::address_locks::AddressLocks;
 pub(super) use self::connections::ConnectionCommand;
 use self::connections::Connections;
 use self::host_names::HostNames;
-pub(super) use self::host_names::{Addresses, LookupResult, MINECRAFT_SERVICE, Service};
+pub(super) use self::host_names::{Addresses, LookupResult, MINECRAFT_SERVICE};
 pub(super) use self::packets::{Packet, Packets, ScanToken, SocketCounts};
 use self::rate_limit::RateLimits;
 use self::round_trips::RoundTrips;
@@ -313,7 +313,7 @@ impl ScanCore {
             return self.finish_scan(token, Err(MissReason::Unresolved));
         }
         self.counters.resolved.increment();
-        scan.addresses = addresses;
+        scan.resolve(addresses);
         self.begin_address(token);
     }
 

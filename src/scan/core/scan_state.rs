@@ -14,7 +14,7 @@ use crate::scan::capture::Capture;
 use crate::scan::outcome::{Attempt, MissReason};
 use crate::scan::request::{ScanMode, ScanRequest};
 use crate::scan::settings::{COOLDOWN, QUICK_PROBE_PAUSE, ScanSettings};
-use crate::scan::target::{self, Effort, Target};
+use crate::scan::target::{self, Effort, MINECRAFT_PORT, Target};
 
 pub(super) struct Scan {
     pub(super) request: ScanRequest,
@@ -148,6 +148,15 @@ impl Scan {
         self.capture = None;
     }
 
+    /// The addresses of the host are known. If an SRV record says the port, nothing else is tried there: the machine may be of others.
+    pub(super) fn resolve(&mut self, addresses: Addresses) {
+        if let Some(port) = addresses.service_port {
+            self.targets.retain(|target| target.is_of_service());
+            self.targets.iter_mut().for_each(|target| target.port = port);
+        }
+        self.addresses = addresses;
+    }
+
     /// The index of the target to try after the current one has failed. Ports on which nothing listens are left
     /// out.
     pub(super) fn next_target(&mut self, reason: MissReason) -> Option<usize> {
@@ -163,7 +172,9 @@ impl Scan {
     /// Records the result of the current target, if there is one.
     pub(super) fn record_attempt(&mut self, result: Result<(), MissReason>) {
         if let Some(target) = self.targets.get(self.target_index) {
-            self.tried.push(Attempt { scheme: target.protocol.scheme, port: target.port, result });
+            // The one of the URL.
+            let port = if self.addresses.service_port.is_some() { MINECRAFT_PORT } else { target.port };
+            self.tried.push(Attempt { scheme: target.protocol.scheme, port, result });
         }
     }
 
@@ -242,9 +253,7 @@ impl Scan {
     }
 
     pub(super) fn address(&self) -> Option<SocketAddr> {
-        let target = self.targets.get(self.target_index)?;
-        let service = self.addresses.service.as_ref().filter(|_| target.is_of_service());
-        Some(SocketAddr::new(self.ip()?, service.map_or(target.port, |service| service.port)))
+        Some(SocketAddr::new(self.ip()?, self.targets.get(self.target_index)?.port))
     }
 
     pub(super) fn start_cooldown(&mut self, timers: &mut Timers<ScanToken>, token: ScanToken, until: Duration) {

@@ -534,17 +534,18 @@ fn record_of_a_service_says_host_and_port() {
         id: 1,
         server: ServerKey(1),
         url,
-        mode: ScanMode::Normal,
+        mode: ScanMode::Exception,
         wants_settings: false,
     }));
     let name = world.core.next_lookup().unwrap();
     assert_eq!(name, "_minecraft._tcp.play.test");
-    let service = Service { host: "node.test".to_owned(), port: 7_000 };
     let ip = address_of(9).ip();
-    let result = LookupResult::new("node.test".to_owned(), [ip]).of_service(name, Ok(Some(service)));
-    world.handle(Input::Resolved(result));
-    let scan = world.core.scans.values().next().unwrap();
+    world.handle(Input::Resolved(LookupResult::new("node.test".to_owned(), [ip]).of_service(name, Ok(Some(7_000)))));
+    let scan = world.core.scans.values_mut().next().unwrap();
     assert_eq!(scan.address(), Some(SocketAddr::new(ip, 7_000)));
+    assert!(scan.targets.iter().all(|target| target.protocol.scheme == "minecraft"), "nothing else in exception mode");
+    scan.record_attempt(Ok(()));
+    assert_eq!(scan.tried.last().map(|attempt| attempt.port), Some(25_565), "the port of the URL");
 }
 
 #[test]

@@ -61,9 +61,9 @@ impl ScanCore {
         if self.announce_enough.get(&scan.request.server) == Some(&true) {
             exchange.trust_count();
         }
-        let host = scan.addresses.service.as_ref().map_or(scan.request.url.host(), |service| &service.host);
-        if host.parse::<IpAddr>().is_err() {
-            exchange.set_host_name(host);
+        let url = &scan.request.url;
+        if url.host().parse::<IpAddr>().is_err() {
+            exchange.set_host_name(url.host(), url.port());
         }
         scan.exchange = Some(exchange);
         let is_captured = nonce.is_sampled(self.settings.capture_share);
