@@ -102,7 +102,10 @@ impl Countries {
         if !self.names.read().unwrap_or_else(PoisonError::into_inner).contains_key(&code) {
             let place: Place<Named> = found.decode().ok()??;
             let names = place.country.or(place.registered_country).and_then(|named| named.names).unwrap_or_default();
-            self.names.write().unwrap_or_else(PoisonError::into_inner).insert(code.clone(), names);
+            // One without names may have some beside another network.
+            if !names.is_empty() {
+                self.names.write().unwrap_or_else(PoisonError::into_inner).insert(code.clone(), names);
+            }
         }
         let name = self.name_in(&code, "en").unwrap_or_else(|| code.clone());
         Some(Country { code, name })

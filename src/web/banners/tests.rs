@@ -1,13 +1,17 @@
 //! Banners with names of strangers: well-formed, of their size, and the same each time.
 
+use strum::IntoEnumIterator as _;
+
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::drawing::{Banner, Mark};
 use super::size::Size;
-use super::{font, player, png, server, text};
+use super::text::fit;
+use super::{font, player, png, server};
 use crate::model::name::decode_text;
 use crate::model::view::{PlayerView, PublicServerDetail};
+use crate::web::texts::{Language, text};
 
 /// The first two facts have lines of their own.
 fn lines(facts: &[impl ToString]) -> [Vec<String>; 3] {
@@ -126,7 +130,7 @@ fn long_text_is_truncated_and_lines_are_filled() {
 fn measured_width_is_the_rendered_width() {
     let options = resvg::usvg::Options { fontdb: font::database(), ..Default::default() };
     for name in ["The House", "AVAToWa", "Ωμέγα Привет", "★ i.l|W ★", "12/16 players"] {
-        let width = text::fit(name, 15.0, 1_000.0).width;
+        let width = fit(name, 15.0, 1_000.0).width;
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' width='468' height='60'><text y='20' font-size='15' font-family='{}'>{name}</text></svg>",
             font::FAMILIES
@@ -251,5 +255,21 @@ fn rendering_time() {
         }
         let ms = began.elapsed().as_secs_f64() * 10.0;
         println!("{}: {ms:.2} ms, {bytes} bytes; SVG {} bytes", size.name(), svg.len());
+    }
+}
+
+#[test]
+fn facts_fit_in_every_language() {
+    for language in Language::iter() {
+        language.within(|| {
+            let players = text!("banner-players", players = "128", slots = "128");
+            for fact in [text!("offline"), text!("banner-never"), text!("banner-not-seen"), players] {
+                let svg = banner("The House", &[&fact, "ctf_a_map"]).into_svg(Size::Small);
+                let lines = check_svg(&svg, Size::Small);
+                assert!(lines[1].starts_with(&*fact), "{lines:?}");
+            }
+            let seen = text!("banner-seen", time = "2026-11-23 14:05");
+            check(&banner("The House", &[&text!("offline"), &seen, &text!("banner-rank", rank = "1,204")]));
+        });
     }
 }

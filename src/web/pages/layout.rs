@@ -34,7 +34,7 @@ static STYLE: LazyLock<String> = LazyLock::new(|| compact(include_str!("style.cs
 /// The script of all pages. It is a part of the page: the policy allows it by its hash, and no other one.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(include_str!("site.js")));
 
-/// What browsers need of a source: its lines without indentation and comments. No text in it goes on to the next line.
+/// What browsers need of a source: its lines without indentation, and no lines of comments (`//`). No text in it goes on to the next line.
 fn compact(source: &str) -> String {
     let lines = source.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with("//")).collect::<Vec<_>>().join("\n")

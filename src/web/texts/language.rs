@@ -117,10 +117,10 @@ impl Chosen {
         if self.is_in_path { format!("/{}", self.language.code()) } else { String::new() }
     }
 
-    /// The start of the paths of images with text: they have the language of the page, wherever it was found.
+    /// The start of the paths of images with text, which are in English unless it is named: they have the language of the page,
+    /// wherever it was found.
     pub fn prefix_of_images(self) -> String {
-        let is_named = self.is_in_path || self.language != Language::default();
-        Chosen { is_in_path: is_named, ..self }.prefix()
+        Chosen { is_in_path: self.language != Language::default(), ..self }.prefix()
     }
 }
 
@@ -237,6 +237,6 @@ mod tests {
         assert_eq!(german(true).prefix(), "/de");
         assert_eq!(german(false).prefix(), "");
         let images = [german(true), german(false), english(true), english(false)].map(Chosen::prefix_of_images);
-        assert_eq!(images, ["/de", "/de", "/en", ""]);
+        assert_eq!(images, ["/de", "/de", "", ""]);
     }
 }
