@@ -5,11 +5,14 @@
 //! ([`fold`](crate::model::search_text::fold)). A word may be anywhere in a word of the name, a short one only at its
 //! beginning.
 //!
-//! The names of a chunk are one string, which is searched from its start to its end. Each chunk has a
-//! filter of the three-byte sequences that occur in it. So a search skips the chunks that cannot
-//! contain the words; for words of some characters these are nearly all. An index of the positions
-//! of all three-character sequences would take several times as much memory.
+//! The names of a chunk are one string. Its words are sorted, so those that begin with a word of the text are found by some
+//! comparisons. Only if there are too few of them, names that have the text inside their words are searched for: from the start of
+//! the string to its end, in the newest names. Each chunk has a filter of the three-byte sequences that occur in it, so that search
+//! skips the chunks that cannot contain the words. An index of the positions of all three-character sequences would take several
+//! times as much memory.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,6 +34,16 @@ pub const INSIDE_BYTES_MIN: usize = 3;
 /// sequences in a chunk, the false positive rate is 17 %.
 const FILTER_BITS: u32 = 1 << 19;
 
+/// Bytes of names that are searched for words inside words, at most: those of some two million players, 7 ms. Words that begin with the
+/// text are found among all names.
+const INSIDE_BYTES_MAX: usize = 48 << 20;
+
+/// Names that have a word of the text, but perhaps not all, are looked at until there are so many; 100 ns each.
+const LOOKED_AT_MAX: usize = 50_000;
+
+/// The same once there are enough names, for better ones.
+const LOOKED_AT_IF_ENOUGH: usize = 10_000;
+
 /// Most names that a search for servers finds; the busiest of these servers are listed.
 pub const SERVER_NAMES_MAX: usize = 1_000;
 
@@ -44,6 +57,8 @@ pub struct Chunk {
     text: Vec<u8>,
     /// Where each name begins, and its key, in order of key.
     names: Vec<(u32, u32)>,
+    /// Where each word begins, in alphabetical order.
+    words: Vec<u32>,
     /// The filter: which three-byte sequences occur in `text`, by their hash.
     filter: Vec<u64>,
 }
@@ -72,13 +87,18 @@ impl Chunk {
     }
 
     pub fn bytes(&self) -> usize {
-        self.text.capacity() + self.names.capacity() * size_of::<(u32, u32)>() + self.filter.capacity() * 8
+        let words = self.words.capacity() * size_of::<u32>();
+        self.text.capacity() + self.names.capacity() * size_of::<(u32, u32)>() + words + self.filter.capacity() * 8
     }
 
     /// Call it after the last name.
     pub fn finish(&mut self) {
         self.text.shrink_to_fit();
         self.names.shrink_to_fit();
+        self.words = memchr::memchr_iter(WORD, &self.text).map(|mark| mark as u32 + 1).collect();
+        let text = &self.text;
+        self.words.sort_unstable_by_key(|&start| &text[start as usize..]);
+        self.words.shrink_to_fit();
         self.filter = vec![0; FILTER_BITS as usize / 64];
         for (word, bit) in filter_bits(&self.text) {
             self.filter[word] |= bit;
@@ -90,16 +110,29 @@ impl Chunk {
         filter_bits(word).all(|(index, bit)| self.filter.get(index).is_none_or(|bits| bits & bit != 0))
     }
 
+    /// The key of the name at a position, and where its words are.
+    fn name_at(&self, position: usize) -> (u32, Range<usize>) {
+        let which = self.names.partition_point(|&(start, _)| start as usize <= position) - 1;
+        let (start, key) = self.names[which];
+        let end = self.names.get(which + 1).map_or(self.text.len(), |&(next, _)| next as usize);
+        (key, start as usize..end)
+    }
+
+    /// Where the words begin that begin with one.
+    fn words_with(&self, beginning: &[u8]) -> &[u32] {
+        let first = self.words.partition_point(|&start| &self.text[start as usize..] < beginning);
+        let words = &self.words[first..];
+        &words[..words.partition_point(|&start| self.text[start as usize..].starts_with(beginning))]
+    }
+
     /// Passes the names that contain a needle, in order: their keys and words.
     fn each_with(&self, needle: &[u8], mut found: impl FnMut(u32, &[u8])) {
         let finder = memmem::Finder::new(needle);
         let mut from = 0;
         while let Some(at) = finder.find(&self.text[from..]) {
-            let which = self.names.partition_point(|&(start, _)| start as usize <= from + at) - 1;
-            let (start, key) = self.names[which];
-            let end = self.names.get(which + 1).map_or(self.text.len(), |&(next, _)| next as usize);
-            found(key, &self.text[start as usize..end]);
-            from = end;
+            let (key, words) = self.name_at(from + at);
+            from = words.end;
+            found(key, &self.text[words]);
         }
     }
 }
@@ -162,10 +195,17 @@ impl NameIndex {
     pub fn find(&self, text: &str, count: usize) -> Vec<(Match, u32)> {
         let mut search = Search::new(text, count);
         for (_, chunk) in self.chunks.iter().rev() {
-            search.look_at(chunk);
+            search.look_at_beginnings(chunk);
             if search.is_complete() {
                 break;
             }
+        }
+        search.looked_at = 0;
+        for (_, chunk) in self.chunks.iter().rev() {
+            if search.has_enough() || search.looked_at > LOOKED_AT_MAX || search.inside_bytes > INSIDE_BYTES_MAX {
+                break;
+            }
+            search.look_inside(chunk);
         }
         search.found()
     }
@@ -191,6 +231,13 @@ impl Wanted {
         }
     }
 
+    /// The needle that begins the fewest words of a chunk, of several the longest, and where these words begin.
+    fn rarest<'a>(&self, chunk: &'a Chunk) -> (&[u8], &'a [u32]) {
+        let beginning = |needle: &'_ [u8]| chunk.words_with(needle.strip_prefix(&[WORD]).unwrap_or(needle));
+        let all = self.needles.iter().map(|needle| (&needle[..], beginning(needle)));
+        all.min_by_key(|(needle, words)| (words.len(), Reverse(needle.len()))).expect("a word at least")
+    }
+
     fn matches(&self, name: &[u8]) -> Option<Match> {
         if name.starts_with(&self.text) {
             return Some(if name.len() == self.text.len() { Match::Equal } else { Match::Begins });
@@ -210,8 +257,12 @@ struct Search {
     /// Each name that has one of these.
     wanted: Vec<Wanted>,
     count: usize,
+    /// Names that had a word, and bytes that were searched inside words.
+    looked_at: usize,
+    inside_bytes: usize,
     /// The keys that were found, by how well.
     found: [Vec<u32>; 4],
+    found_keys: BTreeSet<u32>,
 }
 
 impl Search {
@@ -224,34 +275,66 @@ impl Search {
             wanted.push(Wanted::new(&address.trim().to_lowercase().replace(['\0', ' '], "")));
         }
         wanted.retain(|wanted| !wanted.needles.is_empty());
-        Search { wanted, count, found: Default::default() }
+        Search { wanted, count, looked_at: 0, inside_bytes: 0, found: Default::default(), found_keys: BTreeSet::new() }
     }
 
-    fn look_at(&mut self, chunk: &Chunk) {
+    /// Finds the names with words that begin with all those of the text.
+    fn look_at_beginnings(&mut self, chunk: &Chunk) {
+        let mut found: Vec<(u32, Match)> = Vec::new();
+        for wanted in &self.wanted {
+            let (_, rarest) = wanted.rarest(chunk);
+            self.looked_at += rarest.len();
+            for &word in rarest {
+                let (key, name) = chunk.name_at(word as usize);
+                let how = wanted.matches(&chunk.text[name]).filter(|how| *how < Match::Inside);
+                found.extend(how.map(|how| (key, how)));
+            }
+        }
+        self.keep(found);
+    }
+
+    /// Finds the names that have a word of the text inside their words only.
+    fn look_inside(&mut self, chunk: &Chunk) {
         let mut found: Vec<(u32, Match)> = Vec::new();
         for wanted in &self.wanted {
             if !wanted.needles.iter().all(|needle| chunk.may_contain(needle)) {
                 continue;
             }
-            // The longest word is in the fewest names.
-            let rarest = wanted.needles.iter().max_by_key(|needle| needle.len()).expect("has words");
-            chunk.each_with(rarest, |key, name| found.extend(wanted.matches(name).map(|how| (key, how))));
+            let (rarest, _) = wanted.rarest(chunk);
+            chunk.each_with(rarest, |key, name| {
+                self.looked_at += 1;
+                found.extend(wanted.matches(name).map(|how| (key, how)));
+            });
+            self.inside_bytes += chunk.text.len();
         }
+        // A player with several names may have been found by another one.
+        found.retain(|&(key, how)| how == Match::Inside && !self.found_keys.contains(&key));
+        self.keep(found);
+    }
+
+    fn keep(&mut self, mut found: Vec<(u32, Match)>) {
         // The best match of each key.
-        found.sort_by_key(|(key, how)| (std::cmp::Reverse(*key), *how));
+        found.sort_by_key(|(key, how)| (Reverse(*key), *how));
         found.dedup_by_key(|(key, _)| *key);
         for (key, how) in found {
             let keys = &mut self.found[how as usize];
             if keys.len() < self.count {
                 keys.push(key);
+                self.found_keys.insert(key);
             }
         }
     }
 
-    /// Whether there are enough names that begin with the text. Older names that are equal to it may be missing: they
-    /// are found by their whole names.
+    fn has_enough(&self) -> bool {
+        self.found.iter().map(Vec::len).sum::<usize>() >= self.count
+    }
+
+    /// Whether there are enough names that begin with the text, or enough were looked at. Older names that are equal to it may be
+    /// missing: they are found by their whole names.
     fn is_complete(&self) -> bool {
-        self.found[..=Match::Begins as usize].iter().map(Vec::len).sum::<usize>() >= self.count
+        let looked_at_max = if self.has_enough() { LOOKED_AT_IF_ENOUGH } else { LOOKED_AT_MAX };
+        let begin = self.found[..=Match::Begins as usize].iter().map(Vec::len).sum::<usize>();
+        begin >= self.count || self.looked_at > looked_at_max
     }
 
     fn found(self) -> Vec<(Match, u32)> {
@@ -284,7 +367,9 @@ pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<(Ma
     let mut search = Search::new(text, count);
     let newest = NameIndex::number_of(reader.player_counts()?.0.0.saturating_sub(1));
     for number in (0..=newest).rev() {
-        search.look_at(&players_of(reader, number)?);
+        let chunk = players_of(reader, number)?;
+        search.look_at_beginnings(&chunk);
+        search.look_inside(&chunk);
         if search.is_complete() {
             break;
         }
@@ -295,7 +380,9 @@ pub fn find_players(reader: &Reader, text: &str, count: usize) -> Result<Vec<(Ma
 /// Servers whose host name or address a text finds, each once.
 pub fn find_servers(servers: &[ServerName], text: &str) -> Vec<ServerKey> {
     let mut search = Search::new(text, SERVER_NAMES_MAX);
-    search.look_at(&servers_of(servers));
+    let chunk = servers_of(servers);
+    search.look_at_beginnings(&chunk);
+    search.look_inside(&chunk);
     let mut found: Vec<ServerKey> = search.found().into_iter().map(|(_, key)| ServerKey(key)).collect();
     found.sort_unstable();
     found.dedup();
@@ -348,6 +435,8 @@ mod tests {
         let index = index(&[(1, "the Visor"), (1, "Visor"), (2, "Visors"), (3, "a visor"), (3, "klesk")]);
         check(&index, "visor", &[1, 2, 3]);
         check(&index, "klesk", &[3]);
+        let index = self::index(&[(1, "visory"), (1, "xvisor"), (2, "xxvisor")]);
+        check(&index, "visor", &[1, 2]);
     }
 
     #[test]
@@ -411,7 +500,7 @@ mod tests {
                 }
             };
             let named: Vec<(u32, &str)> = names.iter().zip(1..).map(|(name, key)| (key, name.as_str())).collect();
-            let mut want: Vec<_> = named.iter().filter_map(|(key, name)| Some((how(name)?, std::cmp::Reverse(*key)))).collect();
+            let mut want: Vec<_> = named.iter().filter_map(|(key, name)| Some((how(name)?, Reverse(*key)))).collect();
             want.sort();
             let want: Vec<u32> = want.into_iter().map(|(_, key)| key.0).collect();
             let found: Vec<u32> = index(&named).find(&text, 1_000).into_iter().map(|(_, key)| key).collect();
