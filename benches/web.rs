@@ -41,6 +41,9 @@ const LIST_INTERVAL_MS: i64 = 60_000;
 
 const INTERVAL_S: u64 = 120;
 
+/// Room for the names of 10 million players.
+const SEARCH_BYTES: u64 = 600 << 20;
+
 const CONNECTIONS: u64 = 50;
 
 /// Different paths of a kind in the measurements with `wrk`.
@@ -80,11 +83,19 @@ impl Kind {
             Kind::Server => format!("/servers/{server}"),
             Kind::Board => format!("/games/{GAME}?ranking=points&start={}", 1 + random.below(site.rows)),
             Kind::Player => format!("/players/{}", 1 + random.below(site.rows)),
-            Kind::Search => format!("/search?q={}", name(random.below(site.rows))),
+            // A whole name, its beginning, or a word inside it that many have.
+            Kind::Search => {
+                let player = random.below(site.rows);
+                let text = name(player);
+                match random.below(3) {
+                    0 => format!("/search?q={text}"),
+                    1 => format!("/search?q={}", &text[..6]),
+                    _ => format!("/search?q={}", SECOND[player as usize / 16 % SECOND.len()]),
+                }
+            }
             Kind::Suggest => {
                 let name = name(random.below(site.rows));
-                let length = name.len() - random.below(4) as usize;
-                format!("/suggest?q={}", &name[..length])
+                format!("/suggest?q={}", &name[..3 + random.below(name.len() as u64 - 3) as usize])
             }
             Kind::Compare => {
                 format!("/compare?a={}&b={}", 1 + random.below(site.rows), 1 + random.below(site.rows))
@@ -97,8 +108,18 @@ impl Kind {
 
 const GAME: &str = "baseq3";
 
+const FIRST: [&str; 16] = [
+    "Iron", "Lucky", "Ghost", "Turbo", "Silent", "Mad", "Toxic", "Cyber", "Lazy", "Frag", "Grim", "Blue", "Nitro",
+    "Shadow", "Super", "Pixel",
+];
+const SECOND: [&str; 16] = [
+    "Bunny", "Wolf", "Monk", "Duck", "Angel", "Maker", "Rider", "Cat", "Jumper", "Reaper", "Goat", "Snake", "Hunter",
+    "Lord", "Fox", "Viking",
+];
+
 fn name(player: u64) -> String {
-    format!("player{player}")
+    let [first, second] = [FIRST[player as usize % FIRST.len()], SECOND[player as usize / 16 % SECOND.len()]];
+    format!("{first}{second}{}", player / 256)
 }
 
 /// The data from which paths are built.
@@ -199,7 +220,7 @@ impl Setup {
              packets_per_second_max = 5000\nscans_in_flight_max = 20000\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nbudget = 0.0\n\
              [web]\nlisten = {listen:?}\nclient_requests_per_second_max = 100000\n\
-             client_burst_requests = 100000\n",
+             client_burst_requests = 100000\nsearch_memory_bytes = {SEARCH_BYTES}\n",
             self.path("state"),
             self.path("control.sock"),
         );

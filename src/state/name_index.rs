@@ -44,6 +44,9 @@ const LOOKED_AT_MAX: usize = 50_000;
 /// The same once there are enough names, for better ones.
 const LOOKED_AT_IF_ENOUGH: usize = 10_000;
 
+/// Words of a text of which the rarest is looked for.
+const COMPARED_MAX: usize = 4;
+
 /// Most names that a search for servers finds; the busiest of these servers are listed.
 pub const SERVER_NAMES_MAX: usize = 1_000;
 
@@ -215,7 +218,7 @@ impl NameIndex {
 struct Wanted {
     /// All words, each behind a mark.
     text: Vec<u8>,
-    /// The words, with their marks if they are too short to be searched for inside words.
+    /// The words, the longest first, with their marks if they are too short to be searched for inside words.
     needles: Vec<Vec<u8>>,
 }
 
@@ -225,17 +228,17 @@ impl Wanted {
         let is_short = |word: &str| word.len() < INSIDE_BYTES_MIN;
         let needle = |word: &str| if is_short(word) { marked(word) } else { word.as_bytes().to_vec() };
         let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
-        Wanted {
-            text: words.iter().flat_map(|word| marked(word)).collect(),
-            needles: words.into_iter().map(needle).collect(),
-        }
+        let text = words.iter().flat_map(|word| marked(word)).collect();
+        let mut needles: Vec<Vec<u8>> = words.into_iter().map(needle).collect();
+        needles.sort_by_key(|needle| Reverse(needle.len()));
+        Wanted { text, needles }
     }
 
-    /// The needle that begins the fewest words of a chunk, of several the longest, and where these words begin.
+    /// Of the longest needles the one that begins the fewest words of a chunk, and where these words begin.
     fn rarest<'a>(&self, chunk: &'a Chunk) -> (&[u8], &'a [u32]) {
         let beginning = |needle: &'_ [u8]| chunk.words_with(needle.strip_prefix(&[WORD]).unwrap_or(needle));
-        let all = self.needles.iter().map(|needle| (&needle[..], beginning(needle)));
-        all.min_by_key(|(needle, words)| (words.len(), Reverse(needle.len()))).expect("a word at least")
+        let longest = self.needles.iter().take(COMPARED_MAX).map(|needle| (&needle[..], beginning(needle)));
+        longest.min_by_key(|(_, words)| words.len()).expect("a word at least")
     }
 
     fn matches(&self, name: &[u8]) -> Option<Match> {
