@@ -38,6 +38,9 @@ const FILTER_BITS: u32 = 1 << 19;
 /// text are found among all names.
 const INSIDE_BYTES_MAX: usize = 48 << 20;
 
+/// The same if there are better names already.
+const INSIDE_BYTES_IF_FOUND: usize = 4 << 20;
+
 /// Names that have a word of the text, but perhaps not all, are looked at until there are so many; 100 ns each.
 const LOOKED_AT_MAX: usize = 50_000;
 
@@ -204,8 +207,9 @@ impl NameIndex {
             }
         }
         search.looked_at = 0;
+        let inside_bytes_max = if search.found_keys.is_empty() { INSIDE_BYTES_MAX } else { INSIDE_BYTES_IF_FOUND };
         for (_, chunk) in self.chunks.iter().rev() {
-            if search.has_enough() || search.looked_at > LOOKED_AT_MAX || search.inside_bytes > INSIDE_BYTES_MAX {
+            if search.has_enough() || search.looked_at > LOOKED_AT_MAX || search.inside_bytes > inside_bytes_max {
                 break;
             }
             search.look_inside(chunk);
@@ -469,6 +473,16 @@ mod tests {
         assert_eq!(find("192.0.2.7:27960"), [1]);
         assert_eq!(find("quake3://games.EXAMPLE"), [2]);
         assert_eq!(find("27961"), [2]);
+    }
+
+    #[test]
+    fn words_inside_words_of_old_names_are_found_if_nothing_better_is() {
+        let other = format!("vis iso sor {}", "a".repeat(2_000));
+        let mut names = vec![(1, "xvisorx")];
+        names.extend((CHUNK_KEYS..).take(INSIDE_BYTES_IF_FOUND / 2_000).map(|key| (key, &other[..])));
+        check(&index(&names), "visor", &[1]);
+        names.push((2 * CHUNK_KEYS, "visor"));
+        check(&index(&names), "visor", &[2 * CHUNK_KEYS]);
     }
 
     #[test]
