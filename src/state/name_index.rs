@@ -34,14 +34,14 @@ pub const INSIDE_BYTES_MIN: usize = 3;
 /// sequences in a chunk, the false positive rate is 17 %.
 const FILTER_BITS: u32 = 1 << 19;
 
-/// Bytes of names that are searched for words inside words, at most: those of some two million players, 7 ms. Words that begin with the
+/// Bytes of names that are searched for words inside words, at most: those of some two million players. Words that begin with the
 /// text are found among all names.
 const INSIDE_BYTES_MAX: usize = 48 << 20;
 
 /// The same if there are better names already.
 const INSIDE_BYTES_IF_FOUND: usize = 4 << 20;
 
-/// Names that have a word of the text, but perhaps not all, are looked at until there are so many; 100 ns each.
+/// Names that have a word of the text, but perhaps not all, are looked at until there are so many.
 const LOOKED_AT_MAX: usize = 50_000;
 
 /// The same once there are enough names, for better ones.
