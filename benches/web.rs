@@ -41,7 +41,7 @@ const LIST_INTERVAL_MS: i64 = 60_000;
 
 const INTERVAL_S: u64 = 120;
 
-/// Room for the names of 10 million players.
+/// `web.search_memory_bytes`: enough for the names of 10 million players.
 const SEARCH_BYTES: u64 = 600 << 20;
 
 const CONNECTIONS: u64 = 50;

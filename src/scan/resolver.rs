@@ -1,6 +1,6 @@
 //! Looks host names up without blocking the scan thread. The system resolves the names
 //! (`getaddrinfo`), so `/etc/hosts` and `nsswitch.conf` apply; `hickory-resolver` would
-//! ignore the latter. It has no SRV records: those are asked of its name servers.
+//! ignore the latter. `getaddrinfo` does not read SRV records; [`service`] asks the name servers for them.
 
 use std::io;
 use std::sync::mpsc;

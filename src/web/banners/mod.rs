@@ -1,8 +1,8 @@
 //! Banners: images of a server or a player for forums, as SVG and as PNG, in three sizes.
 //!
 //! The path of a banner is `/banners/SIZE`, the path of the page, and `.png` or `.svg`. It has no
-//! parameters, so clients cannot request larger images or many variants. A language is at the start of the path; a banner
-//! without one is in English for everybody, as forums show it to others than those who put it there.
+//! parameters, so clients cannot request larger images or many variants. The path may begin with a language. Without one a
+//! banner is in English for every viewer: a forum shows it to other people than the one who embedded it.
 //!
 //! - [`size`]: the sizes, the formats, and the paths. - [`server`], [`player`]: the content.
 //! - [`drawing`]: a banner as SVG. - [`text`]: sanitises and truncates the text of strangers.
