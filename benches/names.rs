@@ -36,12 +36,17 @@ const SECOND: [&str; 20] = [
     "Lord", "Fox", "Viking", "Tank", "Hawk", "Blade", "Killer",
 ];
 
+fn number(player: u32) -> u32 {
+    (player / 23).wrapping_mul(2_246_822_519) % 500_000
+}
+
 /// Names as people have them: tags, one word or several, numbers at the end.
 fn name(player: u32) -> String {
     let mixed = player.wrapping_mul(2_654_435_769);
     let first = FIRST[mixed as usize / 7 % FIRST.len()];
     let second = SECOND[mixed as usize / 191 % SECOND.len()];
-    let number = player / 23;
+    // Any number may follow a name: the newest names do not have the highest ones.
+    let number = number(player);
     match mixed >> 29 {
         0 => format!("[EU] {first} {second} {number}"),
         1 => format!("-={first}=- {number}"),
@@ -77,8 +82,8 @@ fn main() {
         ("two common words", |player| {
             format!("{} {}", SECOND[player as usize % SECOND.len()], FIRST[player as usize / 20 % FIRST.len()])
         }),
-        ("a word and a number", |player| format!("{} {}", FIRST[player as usize % FIRST.len()], player / 23)),
-        ("a number", |player| (player / 23).to_string()),
+        ("a word and a number", |player| format!("{} {}", FIRST[player as usize % FIRST.len()], number(player))),
+        ("a number", |player| number(player).to_string()),
         ("the middle of a word", |player| {
             let name = name(player);
             name.chars().skip(2).take(6).collect()

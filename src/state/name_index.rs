@@ -34,21 +34,24 @@ pub const INSIDE_BYTES_MIN: usize = 3;
 /// sequences in a chunk, the false positive rate is 17 %.
 const FILTER_BITS: u32 = 1 << 19;
 
-/// Bytes of names that are searched for words inside words, at most: those of some two million players. Words that begin with the
+/// Bytes of names that are searched for words inside words, at most: those of some million players. Words that begin with the
 /// text are found among all names.
-const INSIDE_BYTES_MAX: usize = 48 << 20;
+const INSIDE_BYTES_MAX: usize = 24 << 20;
 
 /// The same if there are better names already.
 const INSIDE_BYTES_IF_FOUND: usize = 4 << 20;
 
 /// Names that have a word of the text, but perhaps not all, are looked at until there are so many.
-const LOOKED_AT_MAX: usize = 50_000;
+const LOOKED_AT_MAX: usize = 15_000;
 
 /// The same once there are enough names, for better ones.
-const LOOKED_AT_IF_ENOUGH: usize = 10_000;
+const LOOKED_AT_IF_ENOUGH: usize = 3_000;
 
 /// Words of a text of which the rarest is looked for.
 const COMPARED_MAX: usize = 4;
+
+/// A word that begins so few words of a chunk is rare enough: its names are compared sooner than another word is looked up.
+const FEW_WORDS: usize = 16;
 
 /// Most names that a search for servers finds; the busiest of these servers are listed.
 pub const SERVER_NAMES_MAX: usize = 1_000;
@@ -65,8 +68,24 @@ pub struct Chunk {
     names: Vec<(u32, u32)>,
     /// Where each word begins, in alphabetical order.
     words: Vec<u32>,
+    /// How every [`HEADS_EACH`]th of these words begins: side by side in memory, unlike the words.
+    heads: Vec<Head>,
     /// The filter: which three-byte sequences occur in `text`, by their hash.
     filter: Vec<u64>,
+}
+
+/// The first bytes of a word and what follows it; numbers compare as the bytes do.
+type Head = u64;
+
+/// A head stands for so many words. A search reads words at random, each a cache miss or two: with heads it reads five instead of
+/// fifteen in each of 610 chunks.
+const HEADS_EACH: usize = 16;
+
+fn head(text: &[u8]) -> Head {
+    let mut bytes = [0; size_of::<Head>()];
+    let known = text.len().min(bytes.len());
+    bytes[..known].copy_from_slice(&text[..known]);
+    Head::from_be_bytes(bytes)
 }
 
 /// The bits of all three-byte sequences.
@@ -93,7 +112,7 @@ impl Chunk {
     }
 
     pub fn bytes(&self) -> usize {
-        let words = self.words.capacity() * size_of::<u32>();
+        let words = self.words.capacity() * size_of::<u32>() + self.heads.capacity() * size_of::<Head>();
         self.text.capacity() + self.names.capacity() * size_of::<(u32, u32)>() + words + self.filter.capacity() * 8
     }
 
@@ -105,15 +124,17 @@ impl Chunk {
         let text = &self.text;
         self.words.sort_unstable_by_key(|&start| &text[start as usize..]);
         self.words.shrink_to_fit();
+        self.heads = self.words.iter().step_by(HEADS_EACH).map(|&start| head(&text[start as usize..])).collect();
         self.filter = vec![0; FILTER_BITS as usize / 64];
         for (word, bit) in filter_bits(&self.text) {
             self.filter[word] |= bit;
         }
     }
 
-    /// Whether the names may contain a word.
-    fn may_contain(&self, word: &[u8]) -> bool {
-        filter_bits(word).all(|(index, bit)| self.filter.get(index).is_none_or(|bits| bits & bit != 0))
+    /// Whether a name may contain all these words.
+    fn may_contain_all(&self, needles: &[Vec<u8>]) -> bool {
+        let mut bits = needles.iter().flat_map(|needle| filter_bits(needle));
+        bits.all(|(index, bit)| self.filter.get(index).is_none_or(|bits| bits & bit != 0))
     }
 
     /// The key of the name at a position, and where its words are.
@@ -126,9 +147,17 @@ impl Chunk {
 
     /// Where the words begin that begin with one.
     fn words_with(&self, beginning: &[u8]) -> &[u32] {
-        let first = self.words.partition_point(|&start| &self.text[start as usize..] < beginning);
-        let words = &self.words[first..];
-        &words[..words.partition_point(|&start| self.text[start as usize..].starts_with(beginning))]
+        let wanted = head(beginning);
+        let block = self.heads.partition_point(|head| *head < wanted).saturating_sub(1);
+        let end = self.heads.partition_point(|head| *head <= wanted) * HEADS_EACH;
+        let words = &self.words[block * HEADS_EACH..];
+        let near = &words[..words.len().min(end - block * HEADS_EACH)];
+        let words = &words[near.partition_point(|&start| &self.text[start as usize..] < beginning)..];
+        let has = |start: &u32| self.text[*start as usize..].starts_with(beginning);
+        // Most words are rare: the end is near.
+        let ends = |bound: &usize| words.get(*bound).is_none_or(|start| !has(start));
+        let bound = std::iter::successors(Some(4), |bound| Some(bound * 2)).find(ends).expect("words end");
+        &words[..words[..words.len().min(bound)].partition_point(has)]
     }
 
     /// Passes the names that contain a needle, in order: their keys and words.
@@ -238,11 +267,19 @@ impl Wanted {
         Wanted { text, needles }
     }
 
-    /// Of the longest needles the one that begins the fewest words of a chunk, and where these words begin.
+    /// The rarest of the longest needles: the one that begins the fewest words of a chunk, and where these words begin.
     fn rarest<'a>(&self, chunk: &'a Chunk) -> (&[u8], &'a [u32]) {
-        let beginning = |needle: &'_ [u8]| chunk.words_with(needle.strip_prefix(&[WORD]).unwrap_or(needle));
-        let longest = self.needles.iter().take(COMPARED_MAX).map(|needle| (&needle[..], beginning(needle)));
-        longest.min_by_key(|(_, words)| words.len()).expect("a word at least")
+        let mut rarest: Option<(&[u8], &[u32])> = None;
+        for needle in self.needles.iter().take(COMPARED_MAX) {
+            let words = chunk.words_with(needle.strip_prefix(&[WORD]).unwrap_or(needle));
+            if rarest.is_none_or(|(_, known)| words.len() < known.len()) {
+                rarest = Some((needle, words));
+            }
+            if words.len() <= FEW_WORDS {
+                break;
+            }
+        }
+        rarest.expect("a word at least")
     }
 
     fn matches(&self, name: &[u8]) -> Option<Match> {
@@ -289,6 +326,9 @@ impl Search {
     fn look_at_beginnings(&mut self, chunk: &Chunk) {
         let mut found: Vec<(u32, Match)> = Vec::new();
         for wanted in &self.wanted {
+            if !chunk.may_contain_all(&wanted.needles) {
+                continue;
+            }
             let (_, rarest) = wanted.rarest(chunk);
             self.looked_at += rarest.len();
             for &word in rarest {
@@ -304,7 +344,7 @@ impl Search {
     fn look_inside(&mut self, chunk: &Chunk) {
         let mut found: Vec<(u32, Match)> = Vec::new();
         for wanted in &self.wanted {
-            if !wanted.needles.iter().all(|needle| chunk.may_contain(needle)) {
+            if !chunk.may_contain_all(&wanted.needles) {
                 continue;
             }
             let (rarest, _) = wanted.rarest(chunk);

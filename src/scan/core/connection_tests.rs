@@ -335,6 +335,26 @@ fn filtered_port_is_tried_with_one_connection() {
 }
 
 #[test]
+fn silent_host_is_given_up_within_ten_seconds() {
+    let usual = crate::proto::PROTOCOLS.iter().flat_map(|protocol| protocol.default_ports).copied();
+    let longest = usual.chain([1, 2302, 16_567]).map(|port| {
+        let mut world = World::new(4);
+        let url = ServerUrl::parse(&format!("auto://20.0.8.1:{port}")).unwrap();
+        world.handle(Input::Request(ScanRequest {
+            id: 1,
+            server: ServerKey(1),
+            url,
+            mode: ScanMode::Normal,
+            wants_settings: false,
+        }));
+        assert!(world.outcomes(1)[0].result.is_err());
+        (world.now, world.datagrams, port)
+    });
+    let longest = longest.max().unwrap();
+    assert!(longest.0 <= MS(10_000), "{longest:?}");
+}
+
+#[test]
 fn limits_of_an_address_count_connections() {
     let mut world = World::new(100);
     // Each scan needs four permits: two for the connection, two requests. Ten are there at once, and five a second
