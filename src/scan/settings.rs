@@ -14,9 +14,9 @@ use crate::scan::target;
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
 /// The pause between the packets of different protocols that look for the one of a server. A server answers one of
-/// them at most, so they do not count for its limit. With the limits of an address, all packets take less than ten
-/// seconds.
-pub(super) const QUICK_PROBE_PAUSE: Duration = Duration::from_millis(200);
+/// them at most, so they do not count for its limit. The limits of an address make later pauses twice as long. All
+/// packets to an address take less than ten seconds, connections included.
+pub(super) const QUICK_PROBE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Range of a reply timeout, ms.
 pub const TIMEOUT_MS: RangeInclusive<u32> = 100..=30_000;
