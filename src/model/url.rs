@@ -190,7 +190,7 @@ fn default_port(scheme: &str) -> Option<u16> {
         "teeworlds" | "teeworlds7" => 8303,
         "minecraft" => 25565,
         "bedrock" => 19132,
-        "fivem" => 30120,
+        "fivem" | "redm" => 30120,
         "frostbite" => 47200,
         "bzflag" => 5154,
         "cube2" => 28786,

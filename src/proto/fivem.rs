@@ -21,6 +21,8 @@ const LIST: &str = "/players.json";
 pub struct FiveMQuery {
     /// As players write it, with the port.
     host: String,
+    /// The documents do not tell which one it is.
+    game: &'static str,
     response: Response,
     counts: Option<Counts>,
     counts_received_ms: i64,
@@ -46,9 +48,10 @@ struct Entry {
 }
 
 impl FiveMQuery {
-    pub fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr, game: &'static str) -> Self {
         FiveMQuery {
             host: address.to_string(),
+            game,
             response: Response::default(),
             counts: None,
             counts_received_ms: 0,
@@ -72,7 +75,7 @@ impl FiveMQuery {
             self.counts_received_ms = t_ms;
             let counts = self.counts.insert(counts);
             return Ok(match (is_empty, self.response.is_last()) {
-                (true, _) => Step::Done(Box::new(counts.snapshot(t_ms, Vec::new(), true))),
+                (true, _) => Step::Done(Box::new(counts.snapshot(self.game, t_ms, Vec::new(), true))),
                 // The list is requested when the server has ended the connection.
                 (false, true) => Step::Wait,
                 (false, false) => Step::Send,
@@ -82,16 +85,16 @@ impl FiveMQuery {
         let players: Vec<Player> = entries.iter().take(PLAYERS_MAX).map(player).collect();
         // An empty list is one that the server hides.
         let is_whole = !players.is_empty() && entries.len() <= PLAYERS_MAX;
-        Ok(Step::Done(Box::new(counts.snapshot(t_ms, players, is_whole))))
+        Ok(Step::Done(Box::new(counts.snapshot(self.game, t_ms, players, is_whole))))
     }
 }
 
 impl Counts {
-    fn snapshot(&self, t_ms: i64, players: Vec<Player>, is_whole: bool) -> Snapshot {
+    fn snapshot(&self, game: &str, t_ms: i64, players: Vec<Player>, is_whole: bool) -> Snapshot {
         let is_full = is_whole && has_enough_entries(players.len(), self.players);
         Snapshot {
             t_ms,
-            game: "fivem".to_owned(),
+            game: game.to_owned(),
             map: self.map.clone(),
             hostname: self.hostname.clone(),
             slots: self.slots,
@@ -140,7 +143,7 @@ impl Exchange for FiveMQuery {
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
         let counts = self.counts.as_ref()?;
-        Some(counts.snapshot(self.counts_received_ms, Vec::new(), false))
+        Some(counts.snapshot(self.game, self.counts_received_ms, Vec::new(), false))
     }
 }
 
@@ -190,7 +193,7 @@ mod tests {
     }
 
     fn query() -> FiveMQuery {
-        FiveMQuery::new("10.0.0.1:30120".parse().unwrap())
+        FiveMQuery::new("10.0.0.1:30120".parse().unwrap(), "fivem")
     }
 
     const DYNAMIC: &str = r#"{"hostname":"^1A host","gametype":"Freeroam","mapname":"San Andreas","clients":2,"sv_maxclients":"48","iv":"1"}"#;

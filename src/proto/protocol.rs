@@ -150,7 +150,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol::new("odamex", WireFormat::Odamex, &[10666], 1, 1, |nonce, _| Box::new(odamex::LauncherQuery::new(nonce))),
     Protocol::new("armagetron", WireFormat::Armagetron, &[4534], 1, 1, |_, _| Box::new(armagetron::InformationQuery)),
     Protocol::new("mumble", WireFormat::Mumble, &[64738], 1, 1, |nonce, _| Box::new(mumble::PingQuery::new(nonce))),
-    Protocol::new("fivem", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address))).over_tcp(),
+    Protocol::new("fivem", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address, "fivem"))).over_tcp(),
+    Protocol::new("redm", WireFormat::FiveM, &[30120], 2, 2, |_, address| Box::new(fivem::FiveMQuery::new(address, "redm"))).over_tcp(),
     Protocol::new("frostbite", WireFormat::Frostbite, &[47200, 48888], 1, 1, |_, _| Box::new(frostbite::FrostbiteQuery::new())).over_tcp(),
     Protocol::new("bzflag", WireFormat::Bzflag, &[5154], 1, 1, |_, _| Box::new(bzflag::BzflagQuery::new())).over_tcp(),
 ];
