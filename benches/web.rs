@@ -31,7 +31,6 @@ use clqd::scan_log;
 use process::{Running, scans_ended, status, wait_until};
 use stalls::StallWatch;
 
-mod measure;
 #[path = "measure/process.rs"]
 mod process;
 #[path = "measure/stalls.rs"]
@@ -365,7 +364,7 @@ impl Setup {
             joined.collect::<anyhow::Result<Vec<_>>>()
         })?
         .concat();
-        let stalls = watch.stop()?;
+        let stalls = watch.stop();
         println!(
             "{} requests a second, ms:    p50      p99      max   not 200   without stalls: p99      max",
             self.rate
