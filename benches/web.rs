@@ -8,8 +8,7 @@
 //! - with `CLQD_RATE` requests a second (500) for `CLQD_SECONDS` (120) over 50 connections: the times
 //!   of each kind of page, from the moment when the request was due; and the scans that were late,
 //!   with and without these requests. Each request is for another server, player, page of the board
-//!   or string, so nearly none is answered from the cache. A second column is without the requests that
-//!   were due while the whole machine stood still, as a virtual one does from time to time;
+//!   or string, so nearly none is answered from the cache;
 //! - with `wrk`: answers a second of each kind, of one path and of 1,000 different ones, beside nginx
 //!   which serves the same bytes as files, and the sizes of the answers;
 //! - the memory of the daemon with the web interface and, after a restart, without it.
@@ -29,12 +28,9 @@ use clqd::engine::Outcome;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::scan_log;
 use process::{Running, scans_ended, status, wait_until};
-use stalls::StallWatch;
 
 #[path = "measure/process.rs"]
 mod process;
-#[path = "measure/stalls.rs"]
-mod stalls;
 
 /// Players of a list in the log, and lists in a row with the same players.
 const LIST_PLAYERS: u64 = 16;
@@ -124,16 +120,6 @@ const SECOND: [&str; 16] = [
 fn name(player: u64) -> String {
     let [first, second] = [FIRST[player as usize % FIRST.len()], SECOND[player as usize / 16 % SECOND.len()]];
     format!("{first}{second}{}", player / 256)
-}
-
-fn sorted_ms<'t>(requests: impl Iterator<Item = &'t (Kind, Instant, Duration, bool)>) -> Vec<f64> {
-    let mut times: Vec<f64> = requests.map(|(_, _, time, _)| time.as_secs_f64() * 1e3).collect();
-    times.sort_by(f64::total_cmp);
-    times
-}
-
-fn at(sorted: &[f64], share: f64) -> f64 {
-    sorted.get((sorted.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The data from which paths are built.
@@ -344,7 +330,7 @@ impl Setup {
         let connection = |number: u64| {
             let mut client = self.connect()?;
             let mut random = Random(number);
-            let mut times: Vec<(Kind, Instant, Duration, bool)> = Vec::new();
+            let mut times: Vec<(Kind, Duration, bool)> = Vec::new();
             let period = Duration::from_secs(CONNECTIONS).div_f64(self.rate as f64);
             let count = self.rate * self.seconds / CONNECTIONS;
             for request in 0..count {
@@ -353,32 +339,26 @@ impl Setup {
                 let due = began + period * request as u32 + period.mul_f64(number as f64 / CONNECTIONS as f64);
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 let answer = client.get(&path)?;
-                times.push((kind, due, due.elapsed(), answer.is_ok));
+                times.push((kind, due.elapsed(), answer.is_ok));
             }
             anyhow::Ok(times)
         };
-        let watch = StallWatch::start();
         let times = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..CONNECTIONS).map(|number| scope.spawn(move || connection(number))).collect();
             let joined = threads.into_iter().map(|thread| thread.join().expect("a client does not panic"));
             joined.collect::<anyhow::Result<Vec<_>>>()
         })?
         .concat();
-        let stalls = watch.stop();
-        println!(
-            "{} requests a second, ms:    p50      p99      max   not 200   without stalls: p99      max",
-            self.rate
-        );
+        println!("{} requests a second, ms:    p50      p99      max   not 200", self.rate);
         for kind in Kind::ALL.map(Some).into_iter().chain([None]) {
             let of_kind = || times.iter().filter(|(of, ..)| kind.is_none_or(|kind| *of == kind));
-            let all = sorted_ms(of_kind());
-            let undisturbed = sorted_ms(of_kind().filter(|(_, due, ..)| !stalls.touch(*due)));
+            let mut sorted: Vec<f64> = of_kind().map(|(_, time, _)| time.as_secs_f64() * 1e3).collect();
+            sorted.sort_by(f64::total_cmp);
+            let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
             let failed = of_kind().filter(|(.., is_ok)| !is_ok).count();
             let title = kind.map_or("all".to_owned(), |kind| format!("{kind:?}"));
-            print!("  {title:<20} {:>8.1} {:>8.1} {:>8.1} {failed:>9}", at(&all, 0.5), at(&all, 0.99), at(&all, 1.0));
-            println!("                  {:>8.1} {:>8.1}", at(&undisturbed, 0.99), at(&undisturbed, 1.0));
+            println!("  {title:<20} {:>8.1} {:>8.1} {:>8.1} {failed:>9}", at(0.5), at(0.99), at(1.0));
         }
-        stalls.print();
         Ok(())
     }
 
