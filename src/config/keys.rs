@@ -346,7 +346,7 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "client_burst_requests", whole(1, 100_000, "requests"), Restart)
         .described("200", "Requests that one client may send at once after a pause."),
     key("web", "search_memory_bytes", whole(0, 1 << 36, "bytes"), Restart)
-        .described("67108864", "Memory for the names of players and servers, which searches need. 64 MiB hold some 1.3 million players and 200,000 servers; 10 million players need 500 MB. If there are more, the newest are kept. 0: no searches for parts of names."),
+        .described("67108864", "Memory for the names of players and servers, which searches need. 64 MiB hold some 1.3 million players and 200,000 servers; 10 million players need 510 MB. If there are more, the newest are kept. 0: no searches for parts of names."),
     key("web", "proxies", ValueType::Texts(proxy), Restart)
         .described(r#"["127.0.0.0/8", "::1"]"#, r#"Addresses and networks of reverse proxies, such as "10.0.0.5" or "2001:db8:7::/64". `X-Forwarded-For` is used only if the connection comes from one of these networks. Such connections count towards the total limit, not towards a client's. The client is the right-most address of the header that is not listed here ([web.md](web.md#reverse-proxy)), so list no network from which visitors connect directly."#),
     key("web", "public_url", ValueType::Text(public_url), Restart)
