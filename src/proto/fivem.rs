@@ -187,6 +187,7 @@ fn milliseconds(ping: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::nonce::Nonce;
 
     fn response(body: &str) -> Vec<u8> {
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
@@ -214,6 +215,16 @@ mod tests {
         assert_eq!(players, [("Jürgen", None, Some(48)), ("Two", None, None)]);
         assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Full, None));
         assert_eq!(query.details(b"", DetailLevel::Summary).game_type.as_deref(), Some("Freeroam"));
+    }
+
+    #[test]
+    fn game_is_the_scheme_of_the_url() {
+        for scheme in ["fivem", "redm"] {
+            let protocol = crate::proto::protocol_of(scheme).unwrap();
+            let mut query = protocol.start(Nonce(7), "10.0.0.1:30120".parse().unwrap());
+            let Step::Done(snapshot) = query.handle_datagram(1, &response(r#"{"clients":0}"#)) else { panic!() };
+            assert_eq!(snapshot.game, scheme);
+        }
     }
 
     #[test]

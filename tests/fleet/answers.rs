@@ -188,7 +188,7 @@ fn full_snapshot_is_correct_under_every_fault() {
 }
 
 /// Schemes with the wire format of another one.
-const NOT_SIMULATED: &[&str] = &["darkplaces"];
+const NOT_SIMULATED: &[&str] = &["darkplaces", "redm"];
 
 #[test]
 fn every_scanned_protocol_is_simulated() {
