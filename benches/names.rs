@@ -36,6 +36,7 @@ const SECOND: [&str; 20] = [
     "Lord", "Fox", "Viking", "Tank", "Hawk", "Blade", "Killer",
 ];
 
+/// The number at the end of a name. Those of the newest players are not the highest ones.
 fn number(player: u32) -> u32 {
     (player / 23).wrapping_mul(2_246_822_519) % 500_000
 }
@@ -45,7 +46,6 @@ fn name(player: u32) -> String {
     let mixed = player.wrapping_mul(2_654_435_769);
     let first = FIRST[mixed as usize / 7 % FIRST.len()];
     let second = SECOND[mixed as usize / 191 % SECOND.len()];
-    // Any number may follow a name: the newest names do not have the highest ones.
     let number = number(player);
     match mixed >> 29 {
         0 => format!("[EU] {first} {second} {number}"),

@@ -148,6 +148,7 @@ impl Chunk {
     /// Where the words begin that begin with one.
     fn words_with(&self, beginning: &[u8]) -> &[u32] {
         let wanted = head(beginning);
+        // The first such word is in the block before the first head that is not less, or among those with an equal head.
         let block = self.heads.partition_point(|head| *head < wanted).saturating_sub(1);
         let end = self.heads.partition_point(|head| *head <= wanted) * HEADS_EACH;
         let words = &self.words[block * HEADS_EACH..];
@@ -536,6 +537,18 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn words_with_a_beginning_are_those_that_a_scan_finds(
+            names in proptest::collection::vec("[ab]{6,14}", 0..200), beginning in "[ab]{1,12}",
+        ) {
+            let mut chunk = Chunk::default();
+            (1..).zip(&names).for_each(|(key, name)| chunk.push(key, name));
+            chunk.finish();
+            let begins = |start: &&u32| chunk.text[**start as usize..].starts_with(beginning.as_bytes());
+            let want: Vec<u32> = chunk.words.iter().filter(begins).copied().collect();
+            proptest::prop_assert_eq!(chunk.words_with(beginning.as_bytes()), want);
+        }
+
         #[test]
         fn search_equals_a_scan_of_all_names(
             names in proptest::collection::vec("[abA ]{0,9}", 0..60), text in "[abA ]{0,6}",
