@@ -210,7 +210,11 @@ impl World {
 
     fn request(&mut self, id: u64, scheme: &str, server: usize) {
         let url = format!("{scheme}://20.{}.{}.1:30120", server / 256, server % 256);
-        let (url, server) = (ServerUrl::parse(&url).unwrap(), ServerKey(server as u32 + 1));
+        self.request_url(id, ServerKey(server as u32 + 1), &url);
+    }
+
+    fn request_url(&mut self, id: u64, server: ServerKey, url: &str) {
+        let url = ServerUrl::parse(url).unwrap();
         self.handle(Input::Request(ScanRequest { id, server, url, mode: ScanMode::Normal, wants_settings: false }));
     }
 
@@ -320,14 +324,7 @@ fn status_of_a_server_whose_query_was_lost_is_partial() {
 #[test]
 fn filtered_port_is_tried_with_one_connection() {
     let mut world = World::new(4);
-    let url = ServerUrl::parse("auto://20.0.8.1:30120").unwrap();
-    world.handle(Input::Request(ScanRequest {
-        id: 1,
-        server: ServerKey(1),
-        url,
-        mode: ScanMode::Normal,
-        wants_settings: false,
-    }));
+    world.request_url(1, ServerKey(1), "auto://20.0.8.1:30120");
     let outcome = world.outcomes(1).remove(0);
     let over_tcp = |scheme: &str| crate::proto::protocol_of(scheme).unwrap().transport == crate::proto::Transport::Tcp;
     let tried = outcome.attempts.iter().filter(|attempt| attempt.port == 30_120 && over_tcp(attempt.scheme));
@@ -339,14 +336,7 @@ fn silent_host_is_given_up_within_ten_seconds() {
     let usual = crate::proto::PROTOCOLS.iter().flat_map(|protocol| protocol.default_ports).copied();
     let longest = usual.chain([1, 2302, 16_567]).map(|port| {
         let mut world = World::new(4);
-        let url = ServerUrl::parse(&format!("auto://20.0.8.1:{port}")).unwrap();
-        world.handle(Input::Request(ScanRequest {
-            id: 1,
-            server: ServerKey(1),
-            url,
-            mode: ScanMode::Normal,
-            wants_settings: false,
-        }));
+        world.request_url(1, ServerKey(1), &format!("auto://20.0.8.1:{port}"));
         assert!(world.outcomes(1)[0].result.is_err());
         (world.now, world.datagrams, port)
     });
@@ -360,14 +350,7 @@ fn limits_of_an_address_count_connections() {
     // Each scan needs four permits: two for the connection, two requests. Ten are there at once, and five a second
     // follow.
     for id in 0..20 {
-        let url = ServerUrl::parse(&format!("fivem://20.0.0.1:{}", 30_120 + id)).unwrap();
-        world.handle(Input::Request(ScanRequest {
-            id,
-            server: ServerKey(1),
-            url,
-            mode: ScanMode::Normal,
-            wants_settings: false,
-        }));
+        world.request_url(id, ServerKey(1), &format!("fivem://20.0.0.1:{}", 30_120 + id));
     }
     world.outcomes(20);
     assert!(world.now >= MS((20 * 4 - 10) * 200), "{:?}", world.now);
