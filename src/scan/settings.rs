@@ -14,8 +14,8 @@ use crate::scan::target;
 pub(super) const COOLDOWN: Duration = Duration::from_millis(1_100);
 
 /// The pause between the packets of different protocols that look for the one of a server. A server answers one of
-/// them at most, so they do not count for its limit. The limits of an address make later pauses twice as long. All
-/// packets to an address take less than ten seconds, connections included.
+/// them at most, so they do not count for its limit. The default limits of an address make later pauses twice as
+/// long; with them, a silent address takes at most ten seconds, connections included.
 pub(super) const QUICK_PROBE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Range of a reply timeout, ms.

@@ -49,17 +49,19 @@ pub struct PlayerSearch {
     pub count: u32,
 }
 
-/// Most names that are sorted by when their players were last seen: one read for each, 30 us if it is not in the cache of the
-/// store. If more match, only the newest players are sorted. For the five suggestions while a visitor types, fewer are enough.
+/// Most names that are sorted by when their players were last seen, which takes some reads for each. If more match, only the
+/// newest players are sorted.
 const CANDIDATES: usize = 200;
-const CANDIDATES_FOR_EACH: usize = 10;
+
+/// The same for each row of a short list, such as the five suggestions while a visitor types.
+const CANDIDATES_PER_ROW: usize = 10;
 
 request!(PlayerSearch: "player.search", Access::Read => Vec<PlayerNameView>, |request| checks::rows(request.count));
 
 impl Read for PlayerSearch {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
         let count = self.count as usize;
-        let candidates = count.saturating_mul(CANDIDATES_FOR_EACH).min(CANDIDATES);
+        let candidates = count.saturating_mul(CANDIDATES_PER_ROW).min(CANDIDATES);
         let found = host.find_players(&self.text, count.max(candidates))?;
         let how: BTreeMap<u32, Match> = found.iter().map(|(how, player)| (player.0, *how)).collect();
         let found = found.into_iter().map(|(_, player)| player).collect();

@@ -8,7 +8,7 @@
 /// 10^24.
 const HOSTS: usize = 8;
 
-/// After this time it is no longer taken for an outage: the servers may be gone for good, and misses count again.
+/// A longer silence does not count as an outage: the servers may be gone for good, and their misses count again.
 const OUTAGE_MS_MAX: i64 = 86_400_000;
 
 #[derive(Debug, Default)]
