@@ -99,7 +99,8 @@ fn segment_that_cannot_be_read_is_a_fault_until_it_can() {
 
     fs::write(&first, whole).expect("written");
     sandbox.ok(["reload"]);
-    wait_until("the fault is over", || is_done(&sandbox));
+    wait_until("the fault is over", || sandbox.status()["log"]["fault"].is_null());
+    assert!(is_done(&sandbox));
     let log = daemon.stop();
     assert_eq!(log.matches("the log still contains forgotten names").count(), 1, "{log}");
     assert!(segments(&sandbox).iter().all(|(_, bytes)| !contains(bytes, PART)));
