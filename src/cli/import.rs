@@ -243,7 +243,7 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
     drop(app.connect()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The same server may be on several masters.
-    let mut addresses = BTreeMap::<String, BTreeSet<SocketAddr>>::new();
+    let mut servers = BTreeSet::new();
     let mut failures = Vec::new();
     let mut list = ImportList::default();
     for master in &masters {
@@ -253,8 +253,8 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
         match fetched {
             Ok(fetched) => {
                 note(format_args!("clqd: {master}: {}", list_summary(&fetched)));
-                let scheme = args.scheme.as_deref().unwrap_or(fetched.scheme);
-                addresses.entry(scheme.to_owned()).or_default().extend(fetched.addresses);
+                let listed = fetched.with_scheme(args.scheme.as_deref());
+                servers.extend(listed.map(|(address, scheme)| (scheme.to_owned(), address)));
                 list.add_invalid(fetched.invalid);
             }
             Err(error) => failures.push(anyhow::Error::new(error).context(master.to_string())),
@@ -265,17 +265,15 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
     if let Some(last) = last {
         return Err(last);
     }
-    for (scheme, addresses) in addresses {
-        list.add_addresses(addresses, &scheme, &rules, &args.tags)?;
-    }
+    list.add_addresses(servers.iter().map(|(scheme, address)| (*address, scheme.as_str())), &rules, &args.tags)?;
     Ok((list, failures.len()))
 }
 
 /// `1,234 addresses`
 fn list_summary(list: &ServerList) -> String {
-    let noun = if list.addresses.len() == 1 { "address" } else { "addresses" };
+    let noun = if list.servers.len() == 1 { "address" } else { "addresses" };
     let note = if list.is_complete { "" } else { "; the end of the list is missing, so it may be incomplete" };
-    format!("{} {noun}{note}", group_digits(list.addresses.len() as u64))
+    format!("{} {noun}{note}", group_digits(list.servers.len() as u64))
 }
 
 fn read_file(file: &Path, args: &ImportArgs, app: &CliContext) -> anyhow::Result<ImportList> {
@@ -295,10 +293,8 @@ fn read_file(file: &Path, args: &ImportArgs, app: &CliContext) -> anyhow::Result
     anyhow::ensure!(bytes.len() as u64 <= JSON_BYTES_MAX, "more than {JSON_BYTES_MAX} bytes");
     let json = parse_web_list(&bytes)?;
     drop(bytes);
-    let scheme = args.scheme.as_deref().unwrap_or(json.scheme);
-    check_scheme(scheme).map_err(|error| UsageError(error.to_string()))?;
     let mut list = ImportList::default();
-    list.add_addresses(json.addresses, scheme, &app.config()?.address_rules(), &args.tags)?;
+    list.add_addresses(json.with_scheme(args.scheme.as_deref()), &app.config()?.address_rules(), &args.tags)?;
     list.add_invalid(json.invalid);
     Ok(list)
 }
@@ -377,14 +373,13 @@ impl ImportList {
         }));
     }
 
-    fn add_addresses(
+    fn add_addresses<'s>(
         &mut self,
-        addresses: BTreeSet<SocketAddr>,
-        scheme: &str,
+        servers: impl IntoIterator<Item = (SocketAddr, &'s str)>,
         rules: &AddressRules,
         tags: &[String],
     ) -> anyhow::Result<()> {
-        let selection = Selection::new(addresses, scheme, rules)?;
+        let selection = Selection::new(servers, rules)?;
         self.dropped.add(selection.dropped);
         let tags = merge_tags(tags.iter().cloned()).map_err(UsageError)?;
         let servers = selection.urls.into_iter();
@@ -471,9 +466,9 @@ mod tests {
     fn addresses_of_a_list_get_scheme_and_tags() {
         let mut list = ImportList::default();
         let addresses = ["8.8.8.8:1111", "[2a01::1]:2222", "127.0.0.1:3333", "9.9.9.9:0"];
-        let addresses = addresses.into_iter().map(|text| text.parse().expect("an address")).collect();
+        let servers = addresses.map(|text| (text.parse().expect("an address"), "darkplaces"));
         let tags = ["b", "a", "b"].map(str::to_owned);
-        list.add_addresses(addresses, "darkplaces", &AddressRules::default(), &tags).expect("a known scheme");
+        list.add_addresses(servers, &AddressRules::default(), &tags).expect("a known scheme");
         let want = ["darkplaces://8.8.8.8:1111", "darkplaces://[2a01::1]:2222"].map(|url| {
             let url = ServerUrl::parse(url).expect("a URL");
             ListedServer { line: None, url, tags: vec!["a".to_owned(), "b".to_owned()] }
@@ -481,8 +476,7 @@ mod tests {
         assert_eq!(list.servers, want);
         assert_eq!(list.dropped, DroppedCounts { not_public: 1, low_port: 1, ..DroppedCounts::default() });
         let many: Vec<String> = (0..=TAGS_MAX).map(|n| format!("t{n}")).collect();
-        let error =
-            list.add_addresses(BTreeSet::new(), "quake3", &AddressRules::default(), &many).expect_err("too many");
+        let error = list.add_addresses([], &AddressRules::default(), &many).expect_err("too many");
         assert!(error.is::<UsageError>(), "{error}");
     }
 }

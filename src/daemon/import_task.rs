@@ -93,8 +93,7 @@ async fn import_once(import: &Import, Context { engine, views, lengths }: &Conte
     for text in &list.invalid {
         tracing::debug!(%master, text, "not an address with a port");
     }
-    let scheme = config.scheme.as_deref().unwrap_or(list.scheme);
-    let selection = match Selection::new(list.addresses, scheme, rules) {
+    let selection = match Selection::new(list.with_scheme(config.scheme.as_deref()), rules) {
         Ok(selection) => selection,
         Err(error) => return tracing::error!(%master, "import of servers failed: {error}"),
     };

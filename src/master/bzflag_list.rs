@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::web_list::WebList;
+use super::server_list::ServerList;
 use crate::limits::MASTER_ADDRESSES_MAX;
 
 /// The version of the protocol that clqd queries, and what all versions begin with.
@@ -44,8 +44,8 @@ pub(super) fn is_bzflag(bytes: &[u8]) -> bool {
 }
 
 /// Servers of other versions are left out, because clqd cannot query them.
-pub(super) fn parse(bytes: &[u8]) -> Result<WebList, BzflagListError> {
-    let mut list = WebList::new("bzflag");
+pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, BzflagListError> {
+    let mut list = ServerList::new();
     let (mut servers, mut has_version) = (0, false);
     let mut rest = bytes;
     for line in 1.. {
@@ -66,7 +66,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<WebList, BzflagListError> {
         if server.version == VERSION {
             has_version = true;
             match server.address() {
-                Some(address) => _ = list.addresses.insert(address),
+                Some(address) => _ = list.servers.insert(address, "bzflag"),
                 None => list.invalid.push(String::from_utf8_lossy(server.name).into_owned()),
             }
         }
@@ -131,8 +131,8 @@ mod tests {
 
     const GAME: &str = "0002000100000000000000000000000000000000000000000000000000";
 
-    fn addresses(list: &WebList) -> Vec<String> {
-        list.addresses.iter().map(SocketAddr::to_string).collect()
+    fn addresses(list: &ServerList) -> Vec<String> {
+        list.servers.keys().map(SocketAddr::to_string).collect()
     }
 
     #[test]
@@ -145,7 +145,8 @@ mod tests {
         assert!(is_bzflag(text.as_bytes()));
         let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:5155", "192.0.2.2:5154", "192.0.2.3:5156"]);
-        assert_eq!((list.scheme, list.invalid), ("bzflag", vec![]));
+        assert!(list.servers.values().all(|&scheme| scheme == "bzflag"));
+        assert_eq!(list.invalid, [""; 0]);
     }
 
     #[test]
@@ -210,7 +211,7 @@ mod tests {
             let text = lines.join("\n") + "\n";
             is_bzflag(text.as_bytes());
             if let Ok(list) = parse(text.as_bytes()) {
-                prop_assert!(list.addresses.len() + list.invalid.len() <= lines.len());
+                prop_assert!(list.servers.len() + list.invalid.len() <= lines.len());
             }
         }
     }

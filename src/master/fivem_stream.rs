@@ -1,17 +1,18 @@
 //! The stream that FiveM's list server sends: frames, each with one server as a protobuf message. The list ends
-//! with the document. RedM's servers are in the same list.
+//! with the document. RedM's servers are in the same list; a setting tells them.
 //!
 //! ```text
 //! frame    length u32 little-endian, message
 //! message  1 id, 2 data
-//! data     18 endpoint, ...
+//! data     12 setting, 18 endpoint, ...
+//! setting  1 name, 2 value
 //! ```
 //!
 //! An endpoint is `IP:PORT`, `HOST:PORT` or the URL of a proxy. All other fields are skipped.
 
 use std::net::SocketAddr;
 
-use super::web_list::WebList;
+use super::server_list::ServerList;
 use crate::limits::MASTER_ADDRESSES_MAX;
 
 /// Longest message, bytes. The game accepts no longer ones either.
@@ -23,7 +24,14 @@ const LENGTH_BYTES: usize = 4;
 // Numbers of fields.
 const ID: u64 = 1;
 const DATA: u64 = 2;
+const SETTING: u64 = 12;
+const SETTING_NAME: u64 = 1;
+const SETTING_VALUE: u64 = 2;
 const ENDPOINT: u64 = 18;
+
+/// The setting that names the game, and its value for RedM: Red Dead Redemption 2.
+const GAME_SETTING: &[u8] = b"gamename";
+const REDM_GAME: &[u8] = b"rdr3";
 
 /// Why a stream is not a list. Frames are counted from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +54,8 @@ pub(super) fn is_fivem(bytes: &[u8]) -> bool {
     length.is_some_and(|length| length > 0 && fits(length).is_some())
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Result<WebList, FivemStreamError> {
-    let mut list = WebList::new("fivem");
+pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, FivemStreamError> {
+    let mut list = ServerList::new();
     let mut has_server = false;
     let mut rest = bytes;
     for frame in 1.. {
@@ -61,7 +69,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<WebList, FivemStreamError> {
         let (message, after) = after.split_at_checked(length).ok_or_else(cut)?;
         rest = after;
         has_server |= add_server(message, &mut list).map_err(|problem| FivemStreamError::Message { frame, problem })?;
-        if list.addresses.len() + list.invalid.len() > MASTER_ADDRESSES_MAX {
+        if list.servers.len() + list.invalid.len() > MASTER_ADDRESSES_MAX {
             return Err(FivemStreamError::TooMany);
         }
     }
@@ -75,7 +83,7 @@ fn fits(bytes: u32) -> Option<usize> {
 
 /// Adds the endpoints of a server. Returns whether the message is one; those without an id or data are ignored, as by
 /// the game.
-fn add_server(message: &[u8], list: &mut WebList) -> Result<bool, &'static str> {
+fn add_server(message: &[u8], list: &mut ServerList) -> Result<bool, &'static str> {
     let (mut has_id, mut data) = (false, None);
     let mut fields = Fields(message);
     while let Some((number, value)) = fields.next_field()? {
@@ -86,20 +94,35 @@ fn add_server(message: &[u8], list: &mut WebList) -> Result<bool, &'static str> 
         }
     }
     let Some(data) = data.filter(|_| has_id) else { return Ok(false) };
-    let (mut fields, mut endpoint) = (Fields(data), None);
+    let mut fields = Fields(data);
+    let (mut address, mut other, mut scheme) = (None, None, "fivem");
     while let Some((number, value)) = fields.next_field()? {
-        let text = String::from_utf8_lossy(value);
-        let is_address = text.parse::<SocketAddr>().is_ok();
-        if number == ENDPOINT && !text.is_empty() && !text.contains("://") && (is_address || endpoint.is_none()) {
-            endpoint = Some(text);
-            if is_address {
-                break;
+        if number == SETTING && is_redm(value)? {
+            scheme = "redm";
+        } else if number == ENDPOINT {
+            let text = String::from_utf8_lossy(value);
+            let endpoint = if text.parse::<SocketAddr>().is_ok() { &mut address } else { &mut other };
+            if !text.is_empty() && !text.contains("://") {
+                endpoint.get_or_insert(text);
             }
         }
     }
-    // The other endpoints lead to the same server.
-    endpoint.iter().for_each(|endpoint| list.add(endpoint));
+    // All endpoints lead to the same server.
+    address.or(other).iter().for_each(|endpoint| list.add(endpoint, scheme));
     Ok(true)
+}
+
+/// Whether a setting says that the server is one of RedM.
+fn is_redm(setting: &[u8]) -> Result<bool, &'static str> {
+    let (mut fields, mut name, mut game) = (Fields(setting), &b""[..], &b""[..]);
+    while let Some((number, value)) = fields.next_field()? {
+        match number {
+            SETTING_NAME => name = value,
+            SETTING_VALUE => game = value,
+            _ => {}
+        }
+    }
+    Ok(name == GAME_SETTING && game == REDM_GAME)
 }
 
 /// The fields of a protobuf message that remain.
@@ -173,8 +196,8 @@ mod tests {
         [b"\x92\x01", &[u8::try_from(text.len()).expect("a short text")][..], text.as_bytes()].concat()
     }
 
-    fn addresses(list: &WebList) -> Vec<String> {
-        list.addresses.iter().map(SocketAddr::to_string).collect()
+    fn addresses(list: &ServerList) -> Vec<String> {
+        list.servers.keys().map(SocketAddr::to_string).collect()
     }
 
     #[test]
@@ -192,7 +215,25 @@ mod tests {
         assert!(is_fivem(&stream));
         let list = parse(&stream).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:30120", "[::1]:256"]);
-        assert_eq!((list.scheme, list.invalid), ("fivem", vec!["host".to_owned()]));
+        assert!(list.servers.values().all(|&scheme| scheme == "fivem"));
+        assert_eq!(list.invalid, ["host"]);
+    }
+
+    #[test]
+    fn setting_tells_servers_of_redm() {
+        let setting = |name: &[u8], value: &[u8]| {
+            let text = |number: u8, text: &[u8]| [&[number << 3 | 2, text.len() as u8][..], text].concat();
+            text(12, &[text(1, name), text(2, value)].concat())
+        };
+        let redm = [setting(b"locale", b"en-US"), setting(b"gamename", b"rdr3"), endpoint("192.0.2.1:1")].concat();
+        // The order of fields has no meaning.
+        let last = [endpoint("192.0.2.2:1"), setting(b"gamename", b"rdr3")].concat();
+        let fivem = [setting(b"gamename", b"gta5"), setting(b"sets", b"rdr3"), endpoint("192.0.2.3:1")].concat();
+        let list = parse(&[server(&redm), server(&last), server(&fivem)].concat()).expect("a list");
+        assert_eq!(list.servers.values().copied().collect::<Vec<_>>(), ["redm", "redm", "fivem"]);
+        let cut = [endpoint("192.0.2.1:1"), b"\x62\x02\x0a\x08".to_vec()].concat();
+        let problem = "a field is longer than its message";
+        assert_eq!(parse(&server(&cut)), Err(FivemStreamError::Message { frame: 1, problem }));
     }
 
     #[test]
@@ -256,7 +297,7 @@ mod tests {
             let frames = messages.iter().map(|(head, rest)| frame(&[heads[*head], rest].concat()));
             let stream: Vec<u8> = frames.collect::<Vec<_>>().concat();
             if let Ok(list) = parse(&stream) {
-                prop_assert!(list.addresses.len() + list.invalid.len() <= stream.len() / 3);
+                prop_assert!(list.servers.len() + list.invalid.len() <= stream.len() / 3);
             }
         }
     }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use ureq::http::{StatusCode, Uri};
 
+use super::server_list::ServerList;
 use super::web_format::{WebListError, parse_web_list};
-use super::web_list::WebList;
 use crate::limits::HTTP_LIST_BYTES_MAX;
 
 /// Most redirects that are followed.
@@ -136,7 +136,7 @@ pub fn user_agent(contact: &str) -> String {
 
 /// Fetches a list. It blocks a thread of its own, not a runtime; a process that ends does not
 /// wait for it.
-pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<WebList, HttpError> {
+pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<ServerList, HttpError> {
     let (done, result) = oneshot::channel();
     let (url, user_agent) = (url.clone(), user_agent.to_owned());
     let get = move || {
@@ -147,7 +147,7 @@ pub async fn fetch(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Resul
     result.await.expect("the thread sends its result")
 }
 
-fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<WebList, HttpError> {
+fn get(url: &HttpUrl, user_agent: &str, limits: HttpLimits) -> Result<ServerList, HttpError> {
     let agent = ureq::Agent::config_builder()
         .user_agent(user_agent)
         .timeout_connect(Some(limits.connect))
@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// Fetches `/list?key=SECRET`. Returns the list or the text of the error, and the request.
-    async fn fetch_from(response: Vec<u8>, limits: HttpLimits) -> (Result<WebList, String>, String) {
+    async fn fetch_from(response: Vec<u8>, limits: HttpLimits) -> (Result<ServerList, String>, String) {
         let (address, request) = website(response);
         let url: HttpUrl = format!("http://{address}/list?key=SECRET").parse().unwrap();
         let fetched = fetch(&url, &user_agent("scans@example.org"), limits).await;
@@ -228,7 +228,10 @@ mod tests {
     async fn list_is_fetched_with_key_and_user_agent() {
         let (list, request) = fetch_from(response("200 OK", LIST), HttpLimits::default()).await;
         let list = list.unwrap();
-        assert_eq!((list.addresses.len(), list.scheme, list.invalid), (1, "source", vec!["host:1".to_owned()]));
+        assert_eq!(
+            (list.servers.into_values().collect::<Vec<_>>(), list.invalid),
+            (vec!["source"], vec!["host:1".to_owned()])
+        );
         let want = format!("user-agent: clqd/{} (scans@example.org)", env!("CARGO_PKG_VERSION"));
         assert!(request.starts_with("GET /list?key=SECRET HTTP/1.1\n"), "{request}");
         assert!(request.lines().any(|line| line.eq_ignore_ascii_case(&want)), "{request}");
@@ -239,12 +242,11 @@ mod tests {
         let bzflag = "host:5155 BZFS0221 0000 192.0.2.1 a title\n";
         let (list, _) = fetch_from(response("200 OK", bzflag), HttpLimits::default()).await;
         let list = list.unwrap();
-        assert_eq!(list.addresses.into_iter().collect::<Vec<_>>(), ["192.0.2.1:5155".parse().unwrap()]);
-        assert_eq!(list.scheme, "bzflag");
+        assert_eq!(list.servers.into_iter().collect::<Vec<_>>(), [("192.0.2.1:5155".parse().unwrap(), "bzflag")]);
         let fivem =
             b"HTTP/1.1 200 OK\r\nContent-Length: 27\r\n\r\n\x17\0\0\0\x0a\x01x\x12\x12\x92\x01\x0f192.0.2.1:30120";
         let (list, _) = fetch_from(fivem.to_vec(), HttpLimits::default()).await;
-        assert_eq!(list.map(|list| (list.addresses.len(), list.scheme)), Ok((1, "fivem")));
+        assert_eq!(list.map(|list| list.servers.into_values().collect()), Ok(vec!["fivem"]));
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::web_list::WebList;
+use super::server_list::ServerList;
 use crate::limits::MASTER_ADDRESSES_MAX;
 
 /// Most addresses of one server of a DDNet list; usual are two to four.
@@ -35,21 +35,21 @@ pub(super) fn is_json(start: &[u8]) -> bool {
     start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-pub(super) fn parse(bytes: &[u8]) -> Result<WebList, JsonListError> {
+pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, JsonListError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match serde_json::from_slice(bytes)? {
         File { response: Some(Response { servers }), .. } => {
-            let mut list = WebList::new("source");
-            servers.0.iter().for_each(|server| list.add(&server.addr));
+            let mut list = ServerList::new();
+            servers.0.iter().for_each(|server| list.add(&server.addr, "source"));
             Ok(list)
         }
         File { servers: Some(servers), .. } => {
-            let mut list = WebList::new("teeworlds");
+            let mut list = ServerList::new();
             for url in servers.0.iter().flat_map(|server| &server.addresses.0) {
                 // A server that lists 0.6 and 0.7 has both on one port. One that lists only 0.7 is
                 // added, too.
                 let text = url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://"));
-                list.add(text.unwrap_or(url));
+                list.add(text.unwrap_or(url), "teeworlds");
             }
             Ok(list)
         }
@@ -121,8 +121,12 @@ mod tests {
 
     use super::*;
 
-    fn addresses(list: &WebList) -> Vec<String> {
-        list.addresses.iter().map(SocketAddr::to_string).collect()
+    fn addresses(list: &ServerList) -> Vec<String> {
+        list.servers.keys().map(SocketAddr::to_string).collect()
+    }
+
+    fn schemes(list: &ServerList) -> Vec<&str> {
+        list.servers.values().copied().collect()
     }
 
     #[test]
@@ -133,7 +137,7 @@ mod tests {
         assert!(is_json(text.as_bytes()));
         let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:27015", "[2001:db8::1]:5"]);
-        assert_eq!((list.scheme, list.invalid), ("source", vec!["host:1".to_owned()]));
+        assert_eq!((schemes(&list), &list.invalid), (vec!["source"; 2], &vec!["host:1".to_owned()]));
         // No server matches the filter.
         assert_eq!(addresses(&parse(br#"{"response":{}}"#).expect("an empty list")), [""; 0]);
     }
@@ -145,7 +149,7 @@ mod tests {
         assert!(is_json(text.as_bytes()));
         let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:8303", "[2001:db8::1]:8304"]);
-        assert_eq!((list.scheme, list.invalid), ("teeworlds", vec!["tw-1+tcp://x".to_owned()]));
+        assert_eq!((schemes(&list), &list.invalid), (vec!["teeworlds"; 2], &vec!["tw-1+tcp://x".to_owned()]));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! - [`source`]: the URL of a list, and its servers. - [`exchange`]: the query of a master over UDP.
 //! - [`text_exchange`]: the query of a master over TCP. - [`http`]: lists on websites.
-//! - [`web_list`]: their servers. - [`web_format`]: which format they have. - [`json_list`], [`bzflag_list`], [`fivem_stream`]: the formats.
+//! - [`server_list`]: their servers. - [`web_format`]: which format they have. - [`json_list`], [`bzflag_list`], [`fivem_stream`]: the formats.
 //! - [`selection`]: from addresses to URLs.
 
 // Bytes come from outside.
@@ -18,13 +18,13 @@ mod fivem_stream;
 mod http;
 mod json_list;
 mod selection;
+mod server_list;
 mod source;
 mod text_exchange;
 mod web_format;
-mod web_list;
 
 pub use self::http::user_agent;
 pub use self::selection::{AddressRules, DroppedCounts, Selection, check_scheme};
-pub use self::source::{ListError, ListUrl, ListUrlError, ServerList, fetch};
+pub use self::server_list::ServerList;
+pub use self::source::{ListError, ListUrl, ListUrlError, fetch};
 pub use self::web_format::{WebListError, is_json_list, parse_web_list};
-pub use self::web_list::WebList;

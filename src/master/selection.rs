@@ -63,15 +63,14 @@ pub struct DroppedCounts {
 const PORT_MIN: u16 = 1_024;
 
 impl Selection {
-    /// Error: the scheme is not one that can be scanned.
-    pub fn new(
-        addresses: impl IntoIterator<Item = SocketAddr>,
-        scheme: &str,
+    /// `servers`: addresses with their schemes. Error: a scheme is not one that can be scanned.
+    pub fn new<'s>(
+        servers: impl IntoIterator<Item = (SocketAddr, &'s str)>,
         rules: &AddressRules,
     ) -> Result<Selection, ServerUrlError> {
         let mut selection = Selection::default();
         let mut by_address: HashMap<IpAddr, usize> = HashMap::new();
-        for address in addresses {
+        for (address, scheme) in servers {
             if address.port() < PORT_MIN {
                 selection.dropped.low_port += 1;
             } else if !is_unicast(address.ip()) || !(rules.allow_private || is_public(address.ip())) {
@@ -131,10 +130,10 @@ mod tests {
     use super::*;
 
     fn select(texts: &[&str], allow_private: bool) -> (Vec<String>, String) {
-        let addresses = texts.iter().map(|text| text.parse().expect("an address"));
+        let servers = texts.iter().map(|text| (text.parse().expect("an address"), "quake3"));
         let opt_out = vec!["9.9.0.0/16".parse().expect("a network")];
         let rules = AddressRules { allow_private, opt_out, servers_max: 7, servers_per_address_max: 2 };
-        let selection = Selection::new(addresses, "quake3", &rules).expect("a known scheme");
+        let selection = Selection::new(servers, &rules).expect("a known scheme");
         (selection.urls.into_iter().map(String::from).collect(), selection.dropped.to_string())
     }
 
@@ -175,8 +174,7 @@ mod tests {
         assert!(check_scheme("quake3").is_ok());
         assert!(check_scheme("xonotik").expect_err("not a scheme").to_string().contains("xonotic://"));
         assert!(check_scheme("").is_err());
-        assert!(
-            Selection::new(["8.8.8.8:1024".parse().expect("an address")], "gopher", &AddressRules::default()).is_err()
-        );
+        let server = ("8.8.8.8:1024".parse().expect("an address"), "gopher");
+        assert!(Selection::new([server], &AddressRules::default()).is_err());
     }
 }

@@ -1,14 +1,13 @@
 //! Where a list of servers comes from: a master server or a website.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::net::SocketAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{self, MasterError, Timing};
 use super::http::{self, HttpError, HttpLimits, HttpUrl, HttpUrlError};
+use super::server_list::ServerList;
 use super::text_exchange::{self, TextLimits};
 use crate::proto::master::{MasterKind, MasterUrl, MasterUrlError};
 
@@ -80,19 +79,6 @@ impl From<ListUrl> for String {
     }
 }
 
-/// The servers of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerList {
-    /// Each address once.
-    pub addresses: BTreeSet<SocketAddr>,
-    /// The scheme of the servers.
-    pub scheme: &'static str,
-    /// False if the end of the list did not arrive.
-    pub is_complete: bool,
-    /// Strings that are not addresses, such as host names.
-    pub invalid: Vec<String>,
-}
-
 /// Why there is no list.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
@@ -105,23 +91,22 @@ pub enum ListError {
 /// Fetches a list. `user_agent`: the name that websites see. `progress` gets the number of
 /// addresses that a master has sent so far.
 pub async fn fetch(url: &ListUrl, user_agent: &str, progress: impl FnMut(usize)) -> Result<ServerList, ListError> {
-    match url {
-        ListUrl::Master(master) => {
-            let scheme = master.kind().server_scheme();
-            if let MasterKind::Text(game) = *master.kind() {
-                let list = text_exchange::fetch(master, game, TextLimits::default()).await?;
-                let (addresses, invalid) = (list.addresses, list.invalid);
-                return Ok(ServerList { addresses, scheme, is_complete: list.is_complete, invalid });
-            }
+    let master = match url {
+        ListUrl::Master(master) => master,
+        ListUrl::Http(url) => return Ok(http::fetch(url, user_agent, HttpLimits::default()).await?),
+    };
+    let (addresses, is_complete, invalid) = match *master.kind() {
+        MasterKind::Text(game) => {
+            let list = text_exchange::fetch(master, game, TextLimits::default()).await?;
+            (list.addresses, list.is_complete, list.invalid)
+        }
+        _ => {
             let list = exchange::fetch(master, Timing::default(), progress).await?;
-            let addresses = list.addresses;
-            Ok(ServerList { addresses, scheme, is_complete: list.is_complete, invalid: Vec::new() })
+            (list.addresses, list.is_complete, Vec::new())
         }
-        ListUrl::Http(url) => {
-            let list = http::fetch(url, user_agent, HttpLimits::default()).await?;
-            Ok(ServerList { addresses: list.addresses, scheme: list.scheme, is_complete: true, invalid: list.invalid })
-        }
-    }
+    };
+    let scheme = master.kind().server_scheme();
+    Ok(ServerList { servers: addresses.into_iter().map(|address| (address, scheme)).collect(), is_complete, invalid })
 }
 
 #[cfg(test)]
@@ -145,9 +130,12 @@ mod tests {
         });
         let list = fetch(&url, "clqd", |_| ()).await.expect("a list");
         serving.join().expect("served");
-        let addresses: Vec<String> = list.addresses.iter().map(SocketAddr::to_string).collect();
-        assert_eq!((addresses, list.invalid), (vec!["1.1.1.1:28802".to_owned()], vec!["host:28801".to_owned()]));
-        assert_eq!((list.scheme, list.is_complete), ("eclipse", true));
+        let servers: Vec<_> = list.servers.iter().map(|(address, scheme)| format!("{scheme}://{address}")).collect();
+        assert_eq!(
+            (servers, list.invalid),
+            (vec!["eclipse://1.1.1.1:28802".to_owned()], vec!["host:28801".to_owned()])
+        );
+        assert!(list.is_complete);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use super::bzflag_list::{self, BzflagListError};
 use super::fivem_stream::{self, FivemStreamError};
 use super::json_list::{self, JsonListError};
-use super::web_list::WebList;
+use super::server_list::ServerList;
 
 /// Why a document is not such a list.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub fn is_json_list(start: &[u8]) -> bool {
 }
 
 /// Parses a list of any of the formats. The content shows which one it is.
-pub fn parse_web_list(bytes: &[u8]) -> Result<WebList, WebListError> {
+pub fn parse_web_list(bytes: &[u8]) -> Result<ServerList, WebListError> {
     match () {
         () if bytes.is_empty() => Err(WebListError::Empty),
         // This must be first: a frame begins with its length, whose first byte may be any character, such as `{`.
@@ -58,12 +58,13 @@ mod tests {
     #[test]
     fn content_shows_the_format() {
         for (bytes, scheme) in [
-            (&br#"{"response":{"servers":[]}}"#[..], "source"),
-            (br#" {"servers":[]}"#, "teeworlds"),
+            (&br#"{"response":{"servers":[{"addr":"192.0.2.1:1"}]}}"#[..], "source"),
+            (br#" {"servers":[{"addresses":["tw-0.6+udp://192.0.2.1:1"]}]}"#, "teeworlds"),
             (BZFLAG, "bzflag"),
             (FIVEM, "fivem"),
         ] {
-            assert_eq!(parse_web_list(bytes).map(|list| list.scheme).map_err(|error| error.to_string()), Ok(scheme));
+            let list = parse_web_list(bytes).expect(scheme);
+            assert_eq!(list.servers.into_values().collect::<Vec<_>>(), [scheme]);
         }
     }
 
@@ -91,7 +92,7 @@ mod tests {
             let heads = [&b""[..], b"{\"servers\":", BZFLAG, b"h BZFS0221 ", FIVEM, b"\x40\0\0\0\x12\x20"];
             let document = [heads[head], &bytes].concat();
             if let Ok(list) = parse_web_list(&document) {
-                prop_assert!(list.addresses.len() + list.invalid.len() <= document.len());
+                prop_assert!(list.servers.len() + list.invalid.len() <= document.len());
             }
         }
     }
