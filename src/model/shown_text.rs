@@ -55,6 +55,9 @@ impl ShownChars {
 /// A string as it is shown: in one line, without white space at its ends and with single spaces. It
 /// is empty if the string has no visible character.
 pub fn shown(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
     let mut shown_chars = ShownChars::default();
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -67,6 +70,16 @@ pub fn shown(text: &str) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// Whether a string is shown as it is: visible ASCII, and single spaces between its words. So are most names.
+fn is_plain(text: &str) -> bool {
+    let mut last = b' ';
+    let is_plain = text.bytes().all(|byte| {
+        let before = std::mem::replace(&mut last, byte);
+        byte.is_ascii_graphic() || byte == b' ' && before != b' '
+    });
+    is_plain && last != b' '
 }
 
 /// As [`shown`], for an object that always has a name: never empty.
@@ -111,6 +124,11 @@ mod tests {
             ("a\u{202E}b\u{2066}c\u{200F}\u{7}\0", "abc"),
             ("a\u{FFFE}\u{FFFF}\u{1FFFF}\u{FDD0}\u{E0FFF}b", "ab"),
             ("<&\"'>", "<&\"'>"),
+            ("a b", "a b"),
+            ("a  b", "a b"),
+            (" a", "a"),
+            ("a ", "a"),
+            ("a\u{7f}", "a"),
             ("😀中", "😀中"),
             // Zero width alone, and blank letters.
             ("\u{200B}\u{2060}\u{FEFF}\u{200D}\u{AD}", ""),

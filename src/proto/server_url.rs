@@ -123,7 +123,10 @@ fn parse_game_url(text: &str) -> Option<Result<ServerUrl, UrlError>> {
     if let Some((_, scheme)) = PROTOCOL_NAMES.iter().find(|(other, _)| name.eq_ignore_ascii_case(other)) {
         return Some(ServerUrl::parse(&format!("{scheme}://{rest}")));
     }
-    let game = games::by_name(name).filter(|_| protocol_of(&name.to_ascii_lowercase()).is_none())?;
+    if protocol_of(&name.to_ascii_lowercase()).is_some() {
+        return None;
+    }
+    let game = games::by_name(name)?;
     // The game's name has no default port, so this shows whether the URL has one.
     let (url, port) = match ServerUrl::parse(text) {
         Ok(url) => (url.clone(), url.port()),
