@@ -58,7 +58,9 @@ impl Encoder<'_> {
         commit.tags.iter().try_for_each(|(key, name)| self.set(keys::number_key(keys::TAG, key.0), name))?;
         self.names(commit)?;
         for (key, player) in commit.players.iter().flatten() {
-            self.set(keys::number_key(keys::PLAYER, key.0), &(player.game, &player.name))?;
+            // Those who read a player by its key need no second record, which would be elsewhere in the file.
+            let display = Some(&player.display).filter(|&display| *display != player.name);
+            self.set(keys::number_key(keys::PLAYER, key.0), &(player.game, &player.name, display))?;
         }
         commit.series.iter().try_for_each(|(key, series)| self.set(keys::number_key(keys::SERIES, key.0), series))?;
         commit.rows.iter().try_for_each(|(key, row)| (self.put)(&keys::row(*key), Some(row.bytes())))?;

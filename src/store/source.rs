@@ -40,6 +40,13 @@ trait Records {
     }
 }
 
+/// Game, name, and display name unless it is the name.
+type StoredPlayer = (GameKey, Name, Option<Name>);
+
+fn player_record((game, name, display): StoredPlayer) -> PlayerRecord {
+    PlayerRecord { game, display: display.unwrap_or_else(|| name.clone()), name }
+}
+
 impl Records for Store {
     fn tree(&self) -> &Tree {
         &self.tree
@@ -59,11 +66,7 @@ impl<T: Records> StateReader for T {
     }
 
     fn player_record(&self, player: PlayerKey) -> Result<Option<PlayerRecord>, ReadError> {
-        let key = keys::number_key(keys::PLAYER, player.0);
-        let Some((game, name)) = self.tree().get::<(GameKey, Name)>(&key)? else { return Ok(None) };
-        let (_, display) =
-            self.player(game, &name)?.ok_or_else(|| StoreError::corrupt(&key, "its name record is missing"))?;
-        Ok(Some(PlayerRecord { game, name, display }))
+        Ok(self.tree().get::<StoredPlayer>(&keys::number_key(keys::PLAYER, player.0))?.map(player_record))
     }
 
     fn players_after(
@@ -72,14 +75,8 @@ impl<T: Records> StateReader for T {
         most: usize,
     ) -> Result<Vec<(PlayerKey, PlayerRecord)>, ReadError> {
         let from = keys::number_key(keys::PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
-        let found: Vec<(PlayerKey, (GameKey, Name))> = self.of_players(from..vec![keys::PLAYER + 1], most)?;
-        let record = |(player, (game, name)): (PlayerKey, (GameKey, Name))| match self.player(game, &name)? {
-            Some((_, display)) => Ok((player, PlayerRecord { game, name, display })),
-            None => {
-                Err(StoreError::corrupt(&keys::number_key(keys::PLAYER, player.0), "its name record is missing").into())
-            }
-        };
-        found.into_iter().map(record).collect()
+        let found: Vec<(PlayerKey, StoredPlayer)> = self.of_players(from..vec![keys::PLAYER + 1], most)?;
+        Ok(found.into_iter().map(|(player, stored)| (player, player_record(stored))).collect())
     }
 
     fn players_named(&self, name: &str) -> Result<Vec<(GameKey, PlayerKey)>, ReadError> {
@@ -275,7 +272,7 @@ impl Reader {
             aliases.entry(player).or_default().push(alias.to_owned());
         })?;
         let key = |player| keys::number_key(keys::PLAYER, player);
-        self.tree.for_each(key(players.start)..key(players.end), |key, (_, name): (GameKey, Name)| {
+        self.tree.for_each(key(players.start)..key(players.end), |key, (_, name, _): StoredPlayer| {
             let player = PlayerKey(keys::read_u32(key, key.len() - 4));
             each(player, &name);
             aliases.get(&player).into_iter().flatten().for_each(|alias| each(player, alias));
