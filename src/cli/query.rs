@@ -21,11 +21,12 @@ use unicode_width::UnicodeWidthStr;
 use crate::api::json;
 use crate::capture;
 use crate::cli::context::CliContext;
-use crate::cli::output::format::{sanitize, sanitize_name};
+use crate::cli::output::format::sanitize;
 use crate::cli::output::table::{pad, truncate};
 use crate::cli::scan_once::{ScanEvent, scan_once};
 use crate::cli::stdio::{Output, note};
 use crate::engine::Outcome;
+use crate::model::name::{ColourCodes, strip_colours};
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
 use crate::proto::{self, AUTO_SCHEME, DetailLevel, Details, ServerUrlError, WireFormat, parse_server_url_or_auto};
 use crate::rank::Rules;
@@ -44,6 +45,9 @@ const TEAM_WIDTH_MAX: usize = 12;
 /// Largest widths of host names and of player names. `--json` prints complete names.
 const HOSTNAME_WIDTH_MAX: usize = 60;
 const NAME_WIDTH_MAX: usize = 40;
+
+/// The output is written when there is so much, or nothing else to do: 13 lines of a server have some 600 bytes.
+const OUTPUT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug, Args)]
 #[command(group = ArgGroup::new("servers").args(["urls", "file", "replay"]).required(true).multiple(true))]
@@ -109,7 +113,7 @@ pub fn run(args: &QueryArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     }
     let mut targets = QueryTargets::default();
     args.urls.iter().cloned().for_each(|target| targets.add(target));
-    let mut out = io::BufWriter::new(Output::ending());
+    let mut out = io::BufWriter::with_capacity(OUTPUT_BYTES, Output::ending());
     for file in &args.file {
         let name = if is_stdin(file) { "standard input".to_owned() } else { file.display().to_string() };
         let invalid = if is_stdin(file) {
@@ -190,7 +194,8 @@ fn query(
         for mut outcome in outcomes {
             missed += u64::from(outcome.result.is_err());
             let Target { asked, url: requested } = &targets[outcome.id as usize];
-            let found = outcome.answers_at(requested).filter(|_| requested.scheme() == AUTO_SCHEME);
+            let is_auto = requested.scheme() == AUTO_SCHEME;
+            let found = if is_auto { outcome.answers_at(requested) } else { None };
             let url = found.as_ref().unwrap_or(requested);
             mark_bots(&mut outcome, url, rules);
             if let (Some(file), Some(capture)) = (&mut captures, &outcome.capture) {
@@ -280,19 +285,20 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
     let elsewhere =
         outcome.attempts.last().filter(|attempt| (attempt.scheme, attempt.port) != (url.scheme(), url.port()));
     // The scheme determines which colour codes are removed from names.
-    let colour_url = elsewhere.map_or(url.to_string(), |attempt| format!("{}://", attempt.scheme));
+    let codes = ColourCodes::of_scheme(elsewhere.map_or(url.scheme(), |attempt| attempt.scheme));
+    let shown = |text: &str| sanitize(&strip_colours(text, codes));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
     writeln!(
         out,
         "{:<width$}  {rtt:>7}  {:>7}  {}  {}{}",
         url.as_str(),
         format!("{}/{}", player_count(snapshot), snapshot.slots),
-        pad(&sanitize_name(&snapshot.map, &colour_url), MAP_WIDTH),
-        truncate(&sanitize_name(&snapshot.hostname, &colour_url), HOSTNAME_WIDTH_MAX),
+        pad(&shown(&snapshot.map), MAP_WIDTH),
+        truncate(&shown(&snapshot.hostname), HOSTNAME_WIDTH_MAX),
         notes(snapshot, elsewhere),
     )?;
     let teams = outcome.details.as_deref().map_or(&[][..], |details| &details.player_teams);
-    let team_of = |index: usize| teams.get(index).map(|team| sanitize_name(team, &colour_url)).unwrap_or_default();
+    let team_of = |index: usize| teams.get(index).map(|team| shown(team)).unwrap_or_default();
     let team_width = (0..teams.len()).map(|index| team_of(index).width()).max().unwrap_or(0).min(TEAM_WIDTH_MAX);
     let mut players: Vec<(usize, &Player)> = snapshot.players.iter().enumerate().collect();
     players.sort_by_key(|(_, player)| std::cmp::Reverse(player.points));
@@ -309,8 +315,7 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
         if team_width > 0 {
             write!(out, "  {}", pad(&team_of(index), team_width))?;
         }
-        let name = sanitize_name(&player.name, &colour_url);
-        writeln!(out, "  {}", truncate(&name, NAME_WIDTH_MAX))?;
+        writeln!(out, "  {}", truncate(&shown(&player.name), NAME_WIDTH_MAX))?;
     }
     Ok(())
 }

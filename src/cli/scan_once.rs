@@ -40,13 +40,7 @@ async fn scan(
     let clock = Arc::new(Clock::new(0, ClockSettings::default()));
     let (_scanner, sender, mut outcomes) =
         Scanner::start(settings, Arc::new(move || clock.now_ms())).context("cannot open query sockets")?;
-    let sending = async move {
-        for request in requests {
-            if !sender.send(request).await {
-                break;
-            }
-        }
-    };
+    let sending = async move { sender.send_all(requests).await };
     let receiving = async {
         while let Some(batch) = outcomes.recv().await {
             on_event(ScanEvent::Outcomes(batch))?;

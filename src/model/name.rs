@@ -24,10 +24,14 @@ pub enum ColourCodes {
 impl ColourCodes {
     /// The codes in the host name of a server, by the scheme of its URL.
     pub fn of_url(url: &str) -> ColourCodes {
-        match url.split_once("://") {
-            Some(("darkplaces", _)) => ColourCodes::DarkPlaces,
-            Some(("quake3", _)) => ColourCodes::Quake3,
-            Some(("minecraft" | "bedrock", _)) => ColourCodes::Minecraft,
+        url.split_once("://").map_or(ColourCodes::None, |(scheme, _)| ColourCodes::of_scheme(scheme))
+    }
+
+    pub fn of_scheme(scheme: &str) -> ColourCodes {
+        match scheme {
+            "darkplaces" => ColourCodes::DarkPlaces,
+            "quake3" => ColourCodes::Quake3,
+            "minecraft" | "bedrock" => ColourCodes::Minecraft,
             _ => ColourCodes::None,
         }
     }

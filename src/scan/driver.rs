@@ -136,7 +136,8 @@ impl Driver {
             if self.draining && self.core.in_flight() == 0 {
                 return;
             }
-            if !is_busy && received + sent > 0 {
+            // Without new requests a pause saves little, and somebody waits for the last replies.
+            if !is_busy && !self.draining && received + sent > 0 {
                 std::thread::sleep(TURN_PAUSE);
             }
             (ready, ready_connections) = match self.wait() {

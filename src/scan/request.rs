@@ -61,6 +61,17 @@ impl RequestSender {
         sent.is_ok()
     }
 
+    /// Sends all requests, many at a time: this task wakes when half of the queue is free. Ends early if the
+    /// scanner has ended.
+    pub async fn send_all(&self, requests: impl IntoIterator<Item = ScanRequest>) {
+        let mut requests = requests.into_iter().peekable();
+        while requests.peek().is_some() {
+            let Ok(permits) = self.requests.reserve_many(self.requests.max_capacity() / 2).await else { return };
+            permits.zip(requests.by_ref()).for_each(|(permit, request)| permit.send(request));
+            self.wake.0.wake();
+        }
+    }
+
     /// Sends the requests that `next` returns until it has no more, or the queue is full.
     pub fn send_available(&self, mut next: impl FnMut() -> Option<ScanRequest>) {
         let mut sent = false;

@@ -184,7 +184,8 @@ impl Table {
 
 /// Truncates text to this many terminal columns. Truncated text ends with an ellipsis.
 pub fn truncate(text: &str, width_max: usize) -> Cow<'_, str> {
-    if text.width() <= width_max {
+    // No character has more columns than bytes.
+    if text.len() <= width_max || text.width() <= width_max {
         return Cow::Borrowed(text);
     }
     let mut width = 0;
