@@ -260,6 +260,12 @@ impl Engine {
         }
     }
 
+    /// The names of all players with this name, as [`Engine::players`] finds them. None is no error.
+    pub fn names_in_games(&self, source: &dyn StateReader, name: &str) -> Result<Vec<PlayerNameView>, ViewError> {
+        let found = self.players_named(source, name)?.into_iter();
+        Ok(found.filter_map(|(_, player)| self.player_name(source, player).transpose()).collect::<Result<_, _>>()?)
+    }
+
     /// The name of a player. `None`: there is none with this key.
     pub fn player_name(
         &self,

@@ -22,7 +22,9 @@ pub use self::cluster::{ClusterCopy, ClusterEngines, StatePart};
 pub use self::corrections::{ClockAccept, ClockReset, TagDrop, WeekReopen};
 pub use self::daemon::{Backup, BackupRow, Export, Reload, RestoredRow};
 pub use self::maps::{Map, Maps};
-pub use self::players::{Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerSearch, PlayerShow};
+pub use self::players::{
+    Player, PlayerAllow, PlayerForget, PlayerForgotten, PlayerMerge, PlayerNamed, PlayerSearch, PlayerShow,
+};
 pub use self::scanners::{
     SCANS_MAX, ScanAttempt, ScanTask, ScannedServer, ScannerSettings, ScannersExchange, ScannersList, Scans,
     check_scanner_name,
@@ -41,7 +43,7 @@ use super::request::RequestInfo;
 macro_rules! requests {
     ($pass:ident) => {
         $pass! {
-            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerCompanions, PlayerForgotten, PlayerSearch, PlayerSessions,
+            read Board, Boards, Fused, Map, Maps, Overview, Player, PlayerCompanions, PlayerForgotten, PlayerNamed, PlayerSearch, PlayerSessions,
                 PlayerShow, Series, ServersBest, ServersCountries, ServersList, ServersPage, ServersSearch, ServersSessions, ServersShow, ServersTags, ServersVisitors, Standings, Status, Top, Windows;
             change Boost, ClockAccept, ClockReset, Greylist, PlayerAllow, PlayerForget, PlayerMerge, ServersAdd,
                 ServersRemove, ServersTag, ServersTrust, ServersBudget, TagDrop, WeekReopen, WindowsDelete, WindowsRecompute;

@@ -39,6 +39,22 @@ impl Read for Player {
     }
 }
 
+/// The name of the player in each game in which it is known; none if it is unknown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerNamed {
+    /// The name, with or without colour codes.
+    pub name: String,
+}
+
+request!(PlayerNamed: "player.named", Access::Read => Vec<PlayerNameView>);
+
+impl Read for PlayerNamed {
+    fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
+        Ok(host.read(|view| view.engine.names_in_games(view.reader, &self.name))??)
+    }
+}
+
 /// Players whose name has all words of the text, the best matches first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -84,6 +84,7 @@ fn every_request_round_trips_and_is_listed() {
         round_trip(&Map { map: "q3dm17".into() }),
         round_trip(&Maps { text: Some("q3".into()), count: 7 }),
         round_trip(&ServersBest { url: url("quake3://a:1") }),
+        round_trip(&PlayerNamed { name: "Visor".into() }),
         round_trip(&PlayerSearch { text: "vis".into(), count: 7 }),
         round_trip(&PlayerShow { player_key: 7, skip: 0 }),
         round_trip(&ServersTags {}),

@@ -23,11 +23,10 @@ use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::view::board::PlayerSelector;
-use crate::model::view::{BestView, PlayerView, PlayerWeekView};
+use crate::model::view::{BestView, PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
-use crate::web::problem::ProblemKind;
 use crate::web::query::{self, Number, Skip};
 use crate::web::texts::{rich_text, text};
 
@@ -62,14 +61,9 @@ pub(super) async fn page(
     let sessions = if skip == 0 { context.ask(sessions).await? } else { Vec::new() };
     let companions = requests::PlayerCompanions { player_key, count: sessions::COMPANIONS };
     let companions = if skip == 0 { context.ask(companions).await? } else { Vec::new() };
-    let named = context.ask(requests::Player { name: player.name.clone() }).await;
-    let same_name: Vec<PlayerView> = match named {
-        Ok(named) => {
-            named.into_iter().filter(|other| other.player_key != player.player_key).take(SAME_NAMES_MAX).collect()
-        }
-        Err(problem) if problem.kind == ProblemKind::NotFound => Vec::new(),
-        Err(problem) => return Err(problem.into()),
-    };
+    let named = context.ask(requests::PlayerNamed { name: player.name.clone() }).await?;
+    let others = named.into_iter().filter(|other| other.player_key != player.player_key);
+    let same_name: Vec<PlayerNameView> = others.take(SAME_NAMES_MAX).collect();
     let overview = overview(&context).await?;
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;

@@ -23,7 +23,7 @@ use crate::model::scope::Scope;
 use crate::model::search_text::fold;
 use crate::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use crate::model::view::session::SessionView;
-use crate::model::view::{GroupOverview, Overview, PlayerNameView, PlayerView, ServerSummary};
+use crate::model::view::{GroupOverview, Overview, PlayerNameView, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name};
@@ -217,16 +217,7 @@ async fn maps(context: &WebContext, text: &str, servers: &[ServerSummary]) -> Re
 
 /// Players with this name, then those whose names begin with it or contain it.
 pub(super) async fn players(context: &WebContext, text: &str, count: u32) -> Result<Vec<PlayerNameView>, Problem> {
-    let mut players = Vec::new();
-    let name_of = |player: PlayerView| {
-        let PlayerView { player_key, game, name, display, last_seen_ms, .. } = player;
-        PlayerNameView { player_key, game, name, display, last_seen_ms }
-    };
-    match context.ask(requests::Player { name: text.to_owned() }).await {
-        Ok(named) => players.extend(named.into_iter().map(name_of)),
-        Err(problem) if problem.kind == ProblemKind::NotFound => (),
-        Err(problem) => return Err(problem),
-    }
+    let mut players = context.ask(requests::PlayerNamed { name: text.to_owned() }).await?;
     match context.ask(requests::PlayerSearch { text: text.to_owned(), count }).await {
         Ok(found) => {
             for player in found {

@@ -289,6 +289,7 @@ fn commands_print_what_the_description_of_requests_says() {
     let boards = json!({ "scope": format!("game:{game}"), "window": "2025-W47" });
     for (request, body) in [
         ("boards", json!({ "boards": boards, "query": { "top": { "count": 3 } } })),
+        ("player.named", json!({ "name": player["name"] })),
         ("player.show", json!({ "player_key": player["player_key"] })),
         ("servers.page", json!({ "count": 1, "recent": true })),
         ("servers.search", json!({ "text": "127", "count": 5 })),
