@@ -11,6 +11,7 @@
 //!   or string, so nearly none is answered from the cache;
 //! - with `wrk`: answers a second of each kind, of one path and of 1,000 different ones, beside nginx
 //!   which serves the same bytes as files, and the sizes of the answers;
+//! - the same without the requests that were delayed because the memory of the machine was slow (`measure/memory_watch.rs`);
 //! - the memory of the daemon with the web interface and, after a restart, without it.
 //!
 //! It needs Debian's packages `wrk` and `nginx-light`.
@@ -20,15 +21,19 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, ensure};
 use clqd::api::Status;
 use clqd::engine::Outcome;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::scan_log;
+use memory_watch::MemoryWatch;
 use process::{Running, scans_ended, status, wait_until};
 
+mod measure;
+#[path = "measure/memory_watch.rs"]
+mod memory_watch;
 #[path = "measure/process.rs"]
 mod process;
 
@@ -148,6 +153,7 @@ struct Setup {
 }
 
 fn main() -> anyhow::Result<()> {
+    MemoryWatch::watch_if_asked()?;
     let number = |name: &str, or: u64| match std::env::var(name) {
         Ok(text) => text.parse().with_context(|| format!("{name}={text}")),
         Err(_) => Ok(or),
@@ -326,11 +332,12 @@ impl Setup {
     }
 
     fn request_at_rate(&self, site: &Site) -> anyhow::Result<()> {
-        let began = Instant::now();
+        let watch = MemoryWatch::start()?;
+        let (began, began_at) = (Instant::now(), SystemTime::now());
         let connection = |number: u64| {
             let mut client = self.connect()?;
             let mut random = Random(number);
-            let mut times: Vec<(Kind, Duration, bool)> = Vec::new();
+            let mut times: Vec<(Kind, Duration, bool, SystemTime)> = Vec::new();
             let period = Duration::from_secs(CONNECTIONS).div_f64(self.rate as f64);
             let count = self.rate * self.seconds / CONNECTIONS;
             for request in 0..count {
@@ -339,7 +346,7 @@ impl Setup {
                 let due = began + period * request as u32 + period.mul_f64(number as f64 / CONNECTIONS as f64);
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
                 let answer = client.get(&path)?;
-                times.push((kind, due.elapsed(), answer.is_ok));
+                times.push((kind, due.elapsed(), answer.is_ok, began_at + due.duration_since(began)));
             }
             anyhow::Ok(times)
         };
@@ -349,15 +356,24 @@ impl Setup {
             joined.collect::<anyhow::Result<Vec<_>>>()
         })?
         .concat();
+        let slow = watch.stop()?;
         println!("{} requests a second, ms:    p50      p99      max   not 200", self.rate);
-        for kind in Kind::ALL.map(Some).into_iter().chain([None]) {
-            let of_kind = || times.iter().filter(|(of, ..)| kind.is_none_or(|kind| *of == kind));
-            let mut sorted: Vec<f64> = of_kind().map(|(_, time, _)| time.as_secs_f64() * 1e3).collect();
+        let print = |title: &str, times: &[&(Kind, Duration, bool, SystemTime)]| {
+            let mut sorted: Vec<f64> = times.iter().map(|(_, time, ..)| time.as_secs_f64() * 1e3).collect();
             sorted.sort_by(f64::total_cmp);
-            let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share) as usize];
-            let failed = of_kind().filter(|(.., is_ok)| !is_ok).count();
-            let title = kind.map_or("all".to_owned(), |kind| format!("{kind:?}"));
+            let at = |share: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * share) as usize).unwrap_or(&f64::NAN);
+            let failed = times.iter().filter(|(_, _, is_ok, _)| !is_ok).count();
             println!("  {title:<20} {:>8.1} {:>8.1} {:>8.1} {failed:>9}", at(0.5), at(0.99), at(1.0));
+        };
+        for kind in Kind::ALL {
+            print(&format!("{kind:?}"), &times.iter().filter(|(of, ..)| *of == kind).collect::<Vec<_>>());
+        }
+        print("all", &times.iter().collect::<Vec<_>>());
+        if !slow.is_empty() {
+            let others: Vec<_> = times.iter().filter(|(.., due)| !slow.delay(*due)).collect();
+            let share = 100.0 - 100.0 * others.len() as f64 / times.len() as f64;
+            print(&format!("without {share:.1} %"), &others);
+            println!("  These were due when the memory of the machine was slow, or shortly after.");
         }
         Ok(())
     }
