@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const SLOW: Duration = Duration::from_millis(5);
 
 /// What is due so long before and after a slow moment is delayed by it.
-const BEFORE: Duration = Duration::from_millis(200);
+const BEFORE: Duration = Duration::from_millis(500);
 const AFTER: Duration = Duration::from_secs(2);
 
 /// Watches until it is stopped.
@@ -41,7 +41,7 @@ impl MemoryWatch {
         let memory = vec![1_u8; BYTES];
         let (mut random, mut sum) = (88_172_645_463_325_252_u64, 0_u64);
         loop {
-            let before = measure::on_core()?;
+            let (at, before) = (SystemTime::now(), measure::on_core()?);
             for _ in 0..READS {
                 random ^= random << 13;
                 random ^= random >> 7;
@@ -49,7 +49,7 @@ impl MemoryWatch {
                 sum = sum.wrapping_add(memory[random as usize % BYTES].into());
             }
             if measure::on_core()? - before > SLOW {
-                println!("{}", unix_ms(SystemTime::now()));
+                println!("{}", unix_ms(at));
             }
             std::hint::black_box(sum);
             std::thread::sleep(PAUSE);
