@@ -315,10 +315,6 @@ impl Engine {
         !self.notices.is_empty()
     }
 
-    pub fn is_greylisted(&self, server: ServerKey) -> bool {
-        self.server_state(server).is_some_and(|server_state| server_state.record.greylist_reason.is_some())
-    }
-
     /// Sets the authentication of the last reply. It is shown and has no other
     /// effect: it is not stored, and a replay does not know it.
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
