@@ -18,20 +18,16 @@ pub struct Status {
     /// Servers, players and scans.
     pub engine: EngineStatus,
     /// The system clock; `null` if the state directory was read without a daemon.
-    #[serde(default)]
     pub clock: Option<ClockStatus>,
     /// Changes that are not written to the archive yet.
     pub outbox_entries: u64,
     /// The archive in MySQL; `null` if none is configured.
     pub archive: Option<ArchiveStatus>,
     /// The state directory; `null` if it was read without a daemon.
-    #[serde(default)]
     pub store: Option<StoreStatus>,
     /// The log; `null` if the state directory was read without a daemon.
-    #[serde(default)]
     pub log: Option<LogStatus>,
     /// The engines that keep one state; `null` if this is the only one.
-    #[serde(default)]
     pub cluster: Option<ClusterStatus>,
     /// Scanners on other machines, by name.
     #[serde(default)]
@@ -89,11 +85,9 @@ pub struct PublicDaemonStatus {
     /// When it started, Unix ms.
     pub started_ms: i64,
     /// The contact of the operator (`scan.contact`); `null` if none is set.
-    #[serde(default)]
     pub contact: Option<String>,
     /// Since when no server answers, though several did, Unix ms: the network seems to be down, and misses do not count;
     /// `null`: servers answer.
-    #[serde(default)]
     pub silent_since_ms: Option<i64>,
 }
 
@@ -110,7 +104,6 @@ pub struct DaemonStatus {
     /// The configuration file; `null` if the built-in defaults are used.
     pub config_file: Option<String>,
     /// Address and port of the web interface; `null` if it is off.
-    #[serde(default)]
     pub web: Option<String>,
     /// Commands that wait for the engine thread.
     #[serde(default)]
@@ -126,10 +119,8 @@ pub struct PublicArchiveStatus {
     /// Time of the last pass that wrote everything pending, Unix ms; a restart keeps it.
     pub last_complete_ms: Option<i64>,
     /// The current fault, until a complete pass has succeeded.
-    #[serde(default)]
     pub fault: Option<Fault>,
     /// Progress of the resync of an archive that is new or incomplete; `null` if none is in progress.
-    #[serde(default)]
     pub resync: Option<ResyncProgress>,
 }
 
@@ -140,15 +131,12 @@ pub struct ArchiveStatus {
     #[serde(flatten)]
     pub public: PublicArchiveStatus,
     /// What the fault is, in words.
-    #[serde(default)]
     pub fault_message: Option<String>,
     /// `user@host:port/database`, with every host.
     pub target: String,
     /// The host of the last connection, if the archive has several: `host:port`.
-    #[serde(default)]
     pub host: Option<String>,
     /// How rows are written: `load_data` or `insert`; `null` before the first connection.
-    #[serde(default)]
     pub write_method: Option<String>,
     /// The last error since the start, in words.
     pub last_error: Option<String>,
@@ -181,7 +169,6 @@ pub struct PublicStoreStatus {
     #[serde(default)]
     pub commits: u64,
     /// When the last change was on disk, Unix ms; `null`: there was none since the start of the daemon.
-    #[serde(default)]
     pub last_commit_ms: Option<i64>,
     /// Size of the database file.
     #[serde(default)]
@@ -237,7 +224,6 @@ pub struct LogStatus {
     #[serde(flatten)]
     pub public: PublicLogStatus,
     /// What the fault is, in words.
-    #[serde(default)]
     pub fault_message: Option<String>,
     /// Forgotten names that segments of the log may still contain. They are being removed.
     pub names_pending: u64,

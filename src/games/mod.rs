@@ -18,7 +18,6 @@ pub struct Game {
     pub aliases: Vec<String>,
     pub name: String,
     /// As people shorten it; `None`: by the first letters of its words.
-    #[serde(default)]
     short: Option<String>,
     /// Scheme of the protocol.
     pub protocol: String,
@@ -28,7 +27,6 @@ pub struct Game {
     /// Values of `game` in lists.
     #[serde(default, rename = "game")]
     pub values: Vec<String>,
-    #[serde(default)]
     pub app: Option<u32>,
     #[serde(default)]
     types: Vec<String>,
@@ -37,7 +35,6 @@ pub struct Game {
     #[serde(default)]
     pub lists: Lists,
     /// A link that starts the game, with placeholders.
-    #[serde(default)]
     join: Option<String>,
     pub source: FactSource,
 }

@@ -47,7 +47,6 @@ pub struct ScannersExchange {
     /// What it has scanned, at most 200.
     pub outcomes: Vec<ScannedServer>,
     /// The `hash` of the settings that it has; without it, it gets them.
-    #[serde(default)]
     pub settings_known: Option<u64>,
 }
 
@@ -138,7 +137,6 @@ pub struct Scans {
     /// What holds for all scanners; `null`: the scanner has it.
     pub settings: Option<ScannerSettings>,
     /// The URL of the leader of the cluster, empty if it is unknown: this engine follows it and has taken nothing; `null`: it has.
-    #[serde(default)]
     pub leader: Option<String>,
 }
 

@@ -34,11 +34,9 @@ pub struct EngineStatus {
     #[serde(default)]
     pub servers_failed: u64,
     /// The next scan of one of these servers, Unix ms; `null` if none is planned.
-    #[serde(default)]
     pub next_retry_ms: Option<i64>,
     /// Interval at which each of these servers is scanned again, s; `null` if they are scanned on
     /// request only.
-    #[serde(default)]
     pub retry_failed_s: Option<u64>,
     /// Servers that are excluded from rankings.
     pub greylisted: u64,
@@ -55,10 +53,8 @@ pub struct EngineStatus {
     pub counts: EngineCounts,
     /// First packet of a scheduled scan minus its due time, ms: the 50th percentile since the start.
     /// At most 10,000.
-    #[serde(default)]
     pub lag_ms_p50: Option<u64>,
     /// As `lag_ms_p50`, the 99th percentile.
-    #[serde(default)]
     pub lag_ms_p99: Option<u64>,
     /// Memory of all cached boards, bytes: the sum of `memory_bytes` of all windows.
     #[serde(default)]
@@ -67,7 +63,6 @@ pub struct EngineStatus {
     #[serde(default)]
     pub time_zone: String,
     /// When everything pending was last in the archive, Unix ms; `None`: never.
-    #[serde(default)]
     pub archive_complete_ms: Option<i64>,
     /// Types of windows that are being rebuilt from the log, and windows that are being recomputed.
     #[serde(default)]
@@ -166,7 +161,6 @@ pub struct OnlineSeriesView {
     pub weeks: SlotsView,
     /// Share of the hours of the running week in which its servers were seen, 0 to 1. `null` until the
     /// first hour of the week is complete.
-    #[serde(default)]
     pub week_coverage: Option<f64>,
 }
 
@@ -243,7 +237,7 @@ pub struct PublicServer {
     #[serde(default)]
     pub screened: Vec<ScreenedView>,
     /// The players of the last 25 hours: only if requested, and if the server was ever seen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recent: Option<RecentSeriesView>,
 }
 
@@ -311,7 +305,7 @@ pub struct PublicServerDetail {
     pub next_scan_ms: Option<i64>,
     /// When scans of the server tell most. Absent: a setting keeps them on the fixed grid, or the state was
     /// read without the daemon, which keeps this in memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticView>,
     /// The sum of the points of the last complete list, players only.
     pub total_points: i64,
@@ -320,7 +314,6 @@ pub struct PublicServerDetail {
     pub bots_unidentified: u32,
     /// Authentication of the last reply: `address`, `challenge` or `nonce`.
     /// `null` until the first reply after the start of the daemon.
-    #[serde(default)]
     pub authentication: Option<String>,
     /// What the server publishes about its rules, by the names of the game, at most an hour old or as old as the last answer;
     /// empty until the first answer after the start of the daemon, and for protocols without settings.
@@ -331,7 +324,6 @@ pub struct PublicServerDetail {
     #[serde(default)]
     pub maps_seen: Vec<MapSeen>,
     /// The map that has followed the present one each time since the start of the daemon, twice at least; `null`: none, or several.
-    #[serde(default)]
     pub next_map: Option<String>,
     /// The players now; empty if the server does not answer any more.
     pub players_listed: Vec<ListedPlayer>,
@@ -383,7 +375,6 @@ pub struct ListedPlayer {
     #[serde(default)]
     pub spectator: bool,
     /// The first list with the player, Unix ms; `null`: it is not known.
-    #[serde(default)]
     pub since_ms: Option<i64>,
 }
 
@@ -392,7 +383,7 @@ pub struct ListedPlayer {
 #[schema(as = ElasticScans)]
 pub struct ElasticView {
     /// Why the server is scanned on the fixed grid of its class; absent: it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub off: Option<ElasticOff>,
     /// Mean number of scans in an interval of class 1.
     pub budget: f64,
@@ -480,7 +471,6 @@ pub struct SeriesView {
     /// Ranks of the server by week, oldest first; 0: not ranked.
     pub ranks: Vec<u16>,
     /// Start of the newest week of `ranks`, Unix ms; `null` if the server was never ranked.
-    #[serde(default)]
     pub newest_rank_week_ms: Option<i64>,
 }
 
@@ -565,10 +555,8 @@ pub struct PlayerView {
     #[serde(default)]
     pub aliases: Vec<String>,
     /// Start of the player's first session, Unix ms; `null`: it is not known.
-    #[serde(default)]
     pub first_seen_ms: Option<i64>,
     /// The last list with the player, Unix ms; `null`: it is not known.
-    #[serde(default)]
     pub last_seen_ms: Option<i64>,
     /// URLs of the servers on which the player is now.
     #[serde(default)]
@@ -580,7 +568,6 @@ pub struct PlayerView {
     #[serde(default)]
     pub weeks_more: u64,
     /// The number of rows before those: the `skip` of a request for them; `null` if there are none.
-    #[serde(default)]
     pub weeks_next: Option<u64>,
     /// The best positions in closed weeks on the servers of `weeks`.
     pub best: Vec<BestView>,
@@ -610,7 +597,6 @@ pub struct PlayerNameView {
     /// As a server sent it.
     pub display: String,
     /// The last list with the player, Unix ms; `null`: it is not known.
-    #[serde(default)]
     pub last_seen_ms: Option<i64>,
 }
 
@@ -667,10 +653,8 @@ pub struct ClockStatus {
     /// Whether the clock is trusted to close weeks, and why.
     pub trust: ClockTrust,
     /// Whether the clock is synchronised; `null`: unknown.
-    #[serde(default)]
     pub synchronised: Option<bool>,
     /// While it is not trusted: the time until it is, if it does not jump, ms.
-    #[serde(default)]
     pub trusted_in_ms: Option<i64>,
     /// The recorded time, Unix ms.
     pub now_ms: i64,
@@ -682,14 +666,11 @@ pub struct ClockStatus {
     /// ms.
     pub pending_jump_ms: i64,
     /// The last jump of the system clock since the start, ms, negative if backward.
-    #[serde(default)]
     pub last_jump_ms: Option<i64>,
     /// The recorded time of that jump, Unix ms.
-    #[serde(default)]
     pub last_jump_at_ms: Option<i64>,
     /// A week that has ended but is not closed, because the clock is not trusted or because by
     /// the system clock it has not ended.
-    #[serde(default)]
     pub week_pending_close: Option<String>,
 }
 
@@ -715,7 +696,7 @@ pub struct ResyncProgress {
     /// order, or has not begun.
     pub key: Option<u32>,
     /// The week that is being written, in `weeks`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub week: Option<String>,
 }
 
@@ -779,7 +760,7 @@ pub enum Correction {
         #[schema(value_type = Vec<String>)]
         hashes: Vec<NameHash>,
         /// What happened to the capture files; absent if captures are off.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         captures: Option<CaptureDeletion>,
     },
     /// The name with this hash is allowed again.
