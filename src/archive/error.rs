@@ -242,8 +242,9 @@ pub(super) enum TransactionError {
 }
 
 /// The kind of a fault. Faults of one kind are logged once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FaultKind {
     Settings,
     Unreachable,
@@ -265,44 +266,21 @@ pub enum FaultKind {
 impl FaultKind {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Settings => "settings",
-            FaultKind::Unreachable => "unreachable",
-            FaultKind::Blocked => "blocked",
-            FaultKind::Unavailable => "unavailable",
-            FaultKind::AccessDenied => "access_denied",
-            FaultKind::Tls => "tls",
-            FaultKind::Schema => "schema",
-            FaultKind::Charset => "charset",
-            FaultKind::InUse => "in_use",
-            FaultKind::KeyMismatch => "key_mismatch",
-            FaultKind::OlderDatabase => "older_database",
-            FaultKind::LaterWeek => "later_week",
-            FaultKind::Rejected => "rejected",
-            FaultKind::Panic => "panic",
-        }
+        self.into()
     }
-}
 
-impl FaultKind {
     /// Whether it lasts until an admin ends it, so that a retry some seconds later is useless.
     pub(super) fn is_permanent(self) -> bool {
-        match self {
+        matches!(
+            self,
             FaultKind::Settings
-            | FaultKind::AccessDenied
-            | FaultKind::Tls
-            | FaultKind::Schema
-            | FaultKind::Charset
-            | FaultKind::KeyMismatch
-            | FaultKind::OlderDatabase => true,
-            FaultKind::Unreachable
-            | FaultKind::Blocked
-            | FaultKind::Unavailable
-            | FaultKind::InUse
-            | FaultKind::LaterWeek
-            | FaultKind::Rejected
-            | FaultKind::Panic => false,
-        }
+                | FaultKind::AccessDenied
+                | FaultKind::Tls
+                | FaultKind::Schema
+                | FaultKind::Charset
+                | FaultKind::KeyMismatch
+                | FaultKind::OlderDatabase
+        )
     }
 }
 

@@ -3,8 +3,9 @@
 use std::fmt;
 
 /// How many rows are written at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum WriteMethod {
     /// `LOAD DATA LOCAL INFILE ... REPLACE`
     LoadData,
@@ -15,10 +16,7 @@ pub enum WriteMethod {
 impl WriteMethod {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            WriteMethod::LoadData => "load_data",
-            WriteMethod::Insert => "insert",
-        }
+        self.into()
     }
 }
 

@@ -465,9 +465,9 @@ fn parse_boost_time(text: &str) -> Result<u32, String> {
 }
 
 fn parse_screen_reason(text: &str) -> Result<ScreenReason, String> {
-    let names = || ScreenReason::ALL.map(ScreenReason::name);
+    let names = || ScreenReason::ALL.iter().map(|reason| reason.name());
     ScreenReason::from_name(text).ok_or_else(|| match crate::nearest::nearest(text, names()) {
         Some(near) => format!("unknown check; did you mean {near}?"),
-        None => format!("unknown check; expected one of {}", names().join(", ")),
+        None => format!("unknown check; expected one of {}", names().collect::<Vec<_>>().join(", ")),
     })
 }

@@ -4,6 +4,7 @@
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+use strum::{IntoStaticStr, VariantArray};
 use utoipa::ToSchema;
 
 use super::name::Name;
@@ -227,6 +228,8 @@ pub struct NewKeyCounts {
 /// Why a list, or a part of it, is not credible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ScreenReason {
     MorePlayersThanSlots,
     FrozenList,
@@ -238,31 +241,15 @@ pub enum ScreenReason {
 }
 
 impl ScreenReason {
-    pub const ALL: [ScreenReason; 7] = [
-        ScreenReason::MorePlayersThanSlots,
-        ScreenReason::FrozenList,
-        ScreenReason::TooManyNewGames,
-        ScreenReason::TooManyNewMaps,
-        ScreenReason::TooManyNewNames,
-        ScreenReason::ImpossibleGain,
-        ScreenReason::UnverifiedCount,
-    ];
+    pub const ALL: &'static [ScreenReason] = ScreenReason::VARIANTS;
 
     /// The name in JSON, MySQL and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            ScreenReason::MorePlayersThanSlots => "more_players_than_slots",
-            ScreenReason::FrozenList => "frozen_list",
-            ScreenReason::TooManyNewGames => "too_many_new_games",
-            ScreenReason::TooManyNewMaps => "too_many_new_maps",
-            ScreenReason::TooManyNewNames => "too_many_new_names",
-            ScreenReason::ImpossibleGain => "impossible_gain",
-            ScreenReason::UnverifiedCount => "unverified_count",
-        }
+        self.into()
     }
 
     pub fn from_name(name: &str) -> Option<ScreenReason> {
-        ScreenReason::ALL.into_iter().find(|reason| reason.name() == name)
+        ScreenReason::ALL.iter().copied().find(|reason| reason.name() == name)
     }
 
     fn bit(self) -> u8 {
@@ -292,7 +279,7 @@ impl Screening {
     }
 
     pub fn exempt_reasons(&self) -> impl Iterator<Item = ScreenReason> + '_ {
-        ScreenReason::ALL.into_iter().filter(|reason| self.is_exempt(*reason))
+        ScreenReason::ALL.iter().copied().filter(|reason| self.is_exempt(*reason))
     }
 }
 

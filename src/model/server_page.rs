@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// The order of a list of servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ServerOrder {
     /// In the order in which they were added.
     #[default]
@@ -28,16 +29,7 @@ impl ServerOrder {
 
     /// The name in requests and URLs.
     pub fn name(self) -> &'static str {
-        match self {
-            ServerOrder::Added => "added",
-            ServerOrder::Players => "players",
-            ServerOrder::Rank => "rank",
-            ServerOrder::Name => "name",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<ServerOrder> {
-        ServerOrder::ALL.into_iter().find(|order| order.name() == name)
+        self.into()
     }
 }
 

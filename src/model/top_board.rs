@@ -11,7 +11,8 @@ use crate::model::window::WindowKey;
 pub const TOP_BOARD_PLAYERS_MAX: usize = 1_000;
 
 /// The servers whose players are on the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum TopScope {
     /// All games, in the default order.
     All,
@@ -22,11 +23,7 @@ pub enum TopScope {
 impl TopScope {
     /// The name of its type.
     pub fn name(self) -> &'static str {
-        match self {
-            TopScope::All => "all",
-            TopScope::Game(_) => "game",
-            TopScope::Tag(_) => "tag",
-        }
+        self.into()
     }
 }
 

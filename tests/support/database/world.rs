@@ -324,10 +324,10 @@ impl World {
             .collect();
         server.bots_unidentified = random[13] as u32 % 5;
         server.screened = ScreenReason::ALL
-            .into_iter()
+            .iter()
             .zip(&random[14..20])
             .filter(|(_, random)| *random % 2 == 0)
-            .map(|(reason, &random)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + random as i64 })
+            .map(|(&reason, &random)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + random as i64 })
             .collect();
         server.series = (!random[11].is_multiple_of(5)).then(|| SeriesRecord {
             newest_ten_minutes_ms: 1_763_000_400_000,
