@@ -23,7 +23,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use clqd::fleet::{FaultShares, address};
+use clqd::fleet::{Fault, FaultShares, address};
 use nix::sys::resource::{UsageWho, getrusage};
 
 mod measure;
@@ -165,7 +165,7 @@ impl Fleet {
         ensure!(addresses.len() == servers as usize, "the list has {} servers", addresses.len());
         let lines: String = addresses.iter().map(|address| format!("Q3S {address}\n")).collect();
         std::fs::write(fleet.dir.path().join("qstat.list"), lines)?;
-        let shares = FaultShares { silent, ..FaultShares::NONE };
+        let shares = FaultShares::NONE.with(Fault::Silent, silent);
         let answering = |server: &u32| shares.fault(SEED, *server).is_none();
         let port = addresses[0].rsplit_once(':').context("a port")?.1;
         fleet.answering =

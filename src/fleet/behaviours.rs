@@ -13,7 +13,7 @@ use strum::{IntoStaticStr, VariantArray};
 use super::population::Person;
 use super::protocol::Protocol;
 use super::rng::{hash_parts, unit};
-use super::shares::{ShareListError, parse_shares, pick_by_share};
+use super::shares::{ShareListError, Shares};
 
 /// The special behaviour of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
@@ -75,38 +75,16 @@ impl Behaviour {
     }
 }
 
-/// The share of the servers with each behaviour, each 0 to 1, among the servers whose protocol can
-/// show it. The sum is at most 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BehaviourShares {
-    pub spectators: f64,
-    pub generic_names: f64,
-    pub unmarked_bots: f64,
-    pub oversized: f64,
-    pub frozen: f64,
-}
+/// The share of the servers with each behaviour, among the servers whose protocol can show it.
+pub type BehaviourShares = Shares<Behaviour, { Behaviour::VARIANTS.len() }>;
 
 impl BehaviourShares {
-    /// No server has a behaviour.
-    pub const NONE: BehaviourShares = BehaviourShares::of([0.0; Behaviour::VARIANTS.len()]);
     /// A few servers with each behaviour.
-    pub const MIXED: BehaviourShares = BehaviourShares::of([0.05, 0.02, 0.05, 0.01, 0.01]);
-
-    /// In the order of [`Behaviour`].
-    const fn of(
-        [spectators, generic_names, unmarked_bots, oversized, frozen]: [f64; Behaviour::VARIANTS.len()],
-    ) -> BehaviourShares {
-        BehaviourShares { spectators, generic_names, unmarked_bots, oversized, frozen }
-    }
-
-    fn shares(&self) -> [f64; Behaviour::VARIANTS.len()] {
-        [self.spectators, self.generic_names, self.unmarked_bots, self.oversized, self.frozen]
-    }
+    pub const MIXED: BehaviourShares = BehaviourShares::new([0.05, 0.02, 0.05, 0.01, 0.01]);
 
     /// The behaviour of a server, if it has one.
     pub fn behaviour(&self, seed: u64, server: u32, protocol: Protocol) -> Option<Behaviour> {
-        let number = unit(hash_parts(&[seed, 0xBE4A, u64::from(server)]));
-        let behaviour = pick_by_share(number, Behaviour::VARIANTS, &self.shares());
+        let behaviour = self.value_at(unit(hash_parts(&[seed, 0xBE4A, u64::from(server)])));
         behaviour.filter(|behaviour| behaviour.is_possible_in(protocol))
     }
 }
@@ -120,10 +98,7 @@ impl FromStr for BehaviourShares {
         match text {
             "none" => Ok(BehaviourShares::NONE),
             "default" => Ok(BehaviourShares::MIXED),
-            _ => {
-                let names = std::array::from_fn(|index| Behaviour::VARIANTS[index].name());
-                Ok(BehaviourShares::of(parse_shares(text, "behaviours", names)?))
-            }
+            _ => BehaviourShares::parse_list(text, "behaviours"),
         }
     }
 }
@@ -153,7 +128,7 @@ mod tests {
     #[test]
     fn behaviour_shares_are_parsed_and_drawn() {
         let shares: BehaviourShares = "spectators=0.5, frozen=0.25".parse().unwrap();
-        assert_eq!(shares, BehaviourShares { spectators: 0.5, frozen: 0.25, ..BehaviourShares::NONE });
+        assert_eq!(shares, BehaviourShares::NONE.with(Behaviour::Spectators, 0.5).with(Behaviour::Frozen, 0.25));
         assert_eq!("none".parse(), Ok(BehaviourShares::NONE));
         assert_eq!("default".parse(), Ok(BehaviourShares::MIXED));
         let error = "ghosts=1".parse::<BehaviourShares>().unwrap_err().to_string();

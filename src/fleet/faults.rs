@@ -10,7 +10,7 @@ use strum::{IntoStaticStr, VariantArray};
 use super::address;
 use super::protocol::Protocol;
 use super::rng::{RngExt, SplitMix64, hash_parts, unit};
-use super::shares::{ShareListError, parse_shares, pick_by_share};
+use super::shares::{ShareListError, Shares};
 use super::wire::Datagrams;
 
 /// The fault of a server.
@@ -43,29 +43,12 @@ pub const SPOOFED_NAME: &str = "Spoofed";
 /// Points of every player in a spoofed list.
 pub const SPOOFED_POINTS: i64 = 1_000_000;
 
-/// The share of the servers with each fault, each 0 to 1. The sum is at most 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FaultShares {
-    pub silent: f64,
-    pub slow: f64,
-    pub lossy: f64,
-    pub duplicating: f64,
-    pub spoofed: f64,
-    pub malformed: f64,
-    pub partial: f64,
-}
+/// The share of the servers with each fault.
+pub type FaultShares = Shares<Fault, { Fault::VARIANTS.len() }>;
 
 impl Default for FaultShares {
     fn default() -> Self {
-        FaultShares {
-            silent: 0.03,
-            slow: 0.02,
-            lossy: 0.03,
-            duplicating: 0.01,
-            spoofed: 0.01,
-            malformed: 0.01,
-            partial: 0.01,
-        }
+        FaultShares::new([0.03, 0.02, 0.03, 0.01, 0.01, 0.01, 0.01])
     }
 }
 
@@ -75,34 +58,17 @@ impl FromStr for FaultShares {
     /// `none`, `default`, or `silent=0.03,slow=0.02,...`; omitted ones are 0.
     fn from_str(text: &str) -> Result<FaultShares, ShareListError> {
         match text {
-            "none" => return Ok(FaultShares::NONE),
-            "default" => return Ok(FaultShares::default()),
-            _ => {}
+            "none" => Ok(FaultShares::NONE),
+            "default" => Ok(FaultShares::default()),
+            _ => FaultShares::parse_list(text, "faults"),
         }
-        let names = std::array::from_fn(|index| Fault::VARIANTS[index].into());
-        Ok(FaultShares::of(parse_shares(text, "faults", names)?))
     }
 }
 
 impl FaultShares {
-    /// No server has a fault.
-    pub const NONE: FaultShares = FaultShares::of([0.0; Fault::VARIANTS.len()]);
-
-    /// In the order of [`Fault`].
-    const fn of(
-        [silent, slow, lossy, duplicating, spoofed, malformed, partial]: [f64; Fault::VARIANTS.len()],
-    ) -> FaultShares {
-        FaultShares { silent, slow, lossy, duplicating, spoofed, malformed, partial }
-    }
-
-    fn shares(&self) -> [f64; Fault::VARIANTS.len()] {
-        [self.silent, self.slow, self.lossy, self.duplicating, self.spoofed, self.malformed, self.partial]
-    }
-
     /// The fault of a server, if it has one.
     pub fn fault(&self, seed: u64, server: u32) -> Option<Fault> {
-        let number = unit(hash_parts(&[seed, 0xFA17, u64::from(server)]));
-        pick_by_share(number, Fault::VARIANTS, &self.shares())
+        self.value_at(unit(hash_parts(&[seed, 0xFA17, u64::from(server)])))
     }
 }
 
@@ -237,7 +203,7 @@ mod tests {
     #[test]
     fn fault_shares_are_parsed_and_drawn() {
         let shares: FaultShares = "silent=0.25, slow=0.5".parse().unwrap();
-        assert_eq!(shares, FaultShares { silent: 0.25, slow: 0.5, ..FaultShares::NONE });
+        assert_eq!(shares, FaultShares::NONE.with(Fault::Silent, 0.25).with(Fault::Slow, 0.5));
         assert_eq!("none".parse(), Ok(FaultShares::NONE));
         assert_eq!("default".parse(), Ok(FaultShares::default()));
         for bad in ["", "silent", "noisy=1", "silent=2", "silent=-1", "silent=x", "silent=0.6,slow=0.6", "silent=NaN"] {

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use strum::{IntoStaticStr, VariantArray};
 
-use super::shares::{ShareListError, parse_shares, pick_by_share};
+use super::shares::{ShareListError, Shares};
+use crate::model::url::default_port;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
@@ -128,33 +129,11 @@ impl Protocol {
     /// servers of one protocol share one socket.
     pub fn usual_port(self) -> u16 {
         match self {
-            Protocol::Quake3 => 27_960,
-            Protocol::Source => 27_015,
-            Protocol::QuakeWorld => 27_500,
-            Protocol::Quake2 => 27_910,
-            Protocol::GameSpy1 => 7_778,
-            Protocol::GameSpy2 => 23_000,
-            Protocol::GameSpy3 => 29_900,
             Protocol::Unreal2 => 7_708,
-            Protocol::Ase => 22_126,
-            Protocol::SaMp => 7_777,
-            Protocol::Doom3 => 27_666,
-            Protocol::Teeworlds => 8_303,
             Protocol::Teeworlds7 => 8_304,
-            Protocol::Minecraft => 25_565,
             Protocol::MinecraftStatus => 25_566,
-            Protocol::FiveM => 30_120,
-            Protocol::Bedrock => 19_132,
-            Protocol::Etqw => 27_733,
-            Protocol::Frostbite => 47_200,
-            Protocol::Cube2 => 28_786,
-            Protocol::Cube1 => 28_764,
-            Protocol::Eclipse => 28_802,
-            Protocol::Zandronum => 10_666,
             Protocol::Odamex => 10_667,
-            Protocol::Bzflag => 5_154,
-            Protocol::Armagetron => 4_534,
-            Protocol::Mumble => 64_738,
+            _ => default_port(self.scheme()).expect("each scheme has a default port"),
         }
     }
 
@@ -234,10 +213,8 @@ impl Protocol {
     }
 }
 
-/// The share of the servers that speak each protocol, each 0 to 1. The sum is at most 1; the
-/// rest of the servers speaks `quake3`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProtocolShares([f64; COUNT]);
+/// The share of the servers that speak each protocol; the rest of the servers speaks `quake3`.
+pub type ProtocolShares = Shares<Protocol, COUNT>;
 
 impl Default for ProtocolShares {
     /// Quake 3 and Source.
@@ -248,25 +225,21 @@ impl Default for ProtocolShares {
 
 impl ProtocolShares {
     /// The same share of each protocol.
-    pub const ALL: ProtocolShares = ProtocolShares([1.0 / COUNT as f64; COUNT]);
+    pub const ALL: ProtocolShares = ProtocolShares::new([1.0 / COUNT as f64; COUNT]);
 
     /// Source, and Quake 3 for the rest.
-    pub const fn source(share: f64) -> ProtocolShares {
-        let mut shares = [0.0; COUNT];
-        shares[Protocol::Source as usize] = share;
-        ProtocolShares(shares)
+    pub fn source(share: f64) -> ProtocolShares {
+        ProtocolShares::NONE.with(Protocol::Source, share)
     }
 
     /// One protocol only.
-    pub const fn only(protocol: Protocol) -> ProtocolShares {
-        let mut shares = [0.0; COUNT];
-        shares[protocol as usize] = 1.0;
-        ProtocolShares(shares)
+    pub fn only(protocol: Protocol) -> ProtocolShares {
+        ProtocolShares::NONE.with(protocol, 1.0)
     }
 
     /// The protocol for a random number of `0.0..1.0`.
     pub(super) fn pick(&self, number: f64) -> Protocol {
-        pick_by_share(number, &Protocol::VARIANTS[1..], &self.0[1..]).unwrap_or(Protocol::Quake3)
+        self.with(Protocol::Quake3, 0.0).value_at(number).unwrap_or(Protocol::Quake3)
     }
 }
 
@@ -279,10 +252,7 @@ impl FromStr for ProtocolShares {
         match text {
             "default" => Ok(ProtocolShares::default()),
             "all" => Ok(ProtocolShares::ALL),
-            _ => {
-                let names = std::array::from_fn(|index| Protocol::VARIANTS[index].name());
-                Ok(ProtocolShares(parse_shares(text, "protocols", names)?))
-            }
+            _ => ProtocolShares::parse_list(text, "protocols"),
         }
     }
 }

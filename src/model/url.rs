@@ -173,7 +173,8 @@ fn parse_canonical(input: &str) -> Option<(u8, u16)> {
     Some((scheme_len as u8, port.try_into().ok()?))
 }
 
-fn default_port(scheme: &str) -> Option<u16> {
+/// The port of a URL without one, if the scheme has such a port.
+pub(crate) fn default_port(scheme: &str) -> Option<u16> {
     Some(match scheme {
         "quake3" => 27960,
         "darkplaces" => 26000,

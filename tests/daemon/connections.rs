@@ -1,13 +1,11 @@
 //! Servers that answer over TCP only, as an installation has them: few connections, a crash, and a restart.
 
-use clqd::fleet::FaultShares;
-
 use crate::sandbox::{Sandbox, fleet_of, wait_until};
 
 #[test]
 fn players_of_servers_over_tcp_are_ranked_and_replayed() {
     let protocols = "frostbite=0.4,minecraftstatus=0.3,fivem=0.3".parse().expect("protocols");
-    let faults = FaultShares { lossy: 0.2, slow: 0.1, silent: 0.1, ..FaultShares::NONE };
+    let faults = "lossy=0.2,slow=0.1,silent=0.1".parse().expect("faults");
     let fleet = fleet_of(protocols, 30, 5, 60.0, faults);
     let sandbox = Sandbox::new("");
     // Most scans wait for a connection.

@@ -133,8 +133,7 @@ fn every_protocol_variant_is_decoded_exactly() {
 
 #[test]
 fn servers_of_each_behaviour_are_decoded_exactly() {
-    let behaviours =
-        BehaviourShares { spectators: 0.2, generic_names: 0.2, unmarked_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+    let behaviours = BehaviourShares::new([0.2; Behaviour::VARIANTS.len()]);
     let settings = WorldSettings { servers: 300, seed: 4, activity: 4.0, behaviours, ..WorldSettings::default() };
     let fleet = fleet_of(settings, FaultShares::NONE);
     let client = Client::new(2_000, 1);
@@ -215,7 +214,7 @@ struct Compared {
 /// Compares all servers of one protocol with the truth. A list that the protocol cuts is a
 /// part of it.
 fn compare(protocol: Protocol) -> Compared {
-    let behaviours = BehaviourShares { spectators: 0.3, generic_names: 0.1, frozen: 0.1, ..BehaviourShares::NONE };
+    let behaviours = "spectators=0.3,generic_names=0.1,frozen=0.1".parse().expect("behaviours");
     let protocols = ProtocolShares::only(protocol);
     let settings =
         WorldSettings { servers: 200, seed: 4, activity: 12.0, behaviours, protocols, ..WorldSettings::default() };

@@ -10,9 +10,7 @@ use clqd::cli::export::ExportError;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::behaviours::{GENERIC_NAME, PHANTOM_NAME, STATUE_NAME};
 use clqd::fleet::truth::{PlayerTruth, TruthLine};
-use clqd::fleet::{
-    Behaviour, BehaviourShares, FaultShares, Fleet, Ports, ProtocolShares, ServeSettings, World, WorldSettings,
-};
+use clqd::fleet::{Behaviour, FaultShares, Fleet, Ports, ProtocolShares, ServeSettings, World, WorldSettings};
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::PlayerRow;
 use clqd::model::{Completeness, ServerKey, ServerUrl, Snapshot};
@@ -29,8 +27,7 @@ const START_MS: i64 = 1_764_115_200_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn screened_entries_never_reach_rankings() {
-    let behaviours =
-        BehaviourShares { spectators: 0.3, generic_names: 0.1, unmarked_bots: 0.2, oversized: 0.1, frozen: 0.1 };
+    let behaviours = "spectators=0.3,generic_names=0.1,unmarked_bots=0.2,oversized=0.1,frozen=0.1".parse().unwrap();
     let settings = WorldSettings {
         servers: SERVERS,
         seed: 9,

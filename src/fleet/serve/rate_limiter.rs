@@ -69,26 +69,7 @@ impl RateLimit {
             Protocol::Teeworlds => {
                 Some(RateLimit { client: None, server: bucket(50, 50.0), excess: Excess::WithoutList })
             }
-            Protocol::GameSpy1
-            | Protocol::GameSpy2
-            | Protocol::GameSpy3
-            | Protocol::Unreal2
-            | Protocol::Ase
-            | Protocol::SaMp
-            | Protocol::Doom3
-            | Protocol::Teeworlds7
-            | Protocol::Minecraft
-            | Protocol::MinecraftStatus
-            | Protocol::FiveM
-            | Protocol::Frostbite
-            | Protocol::Cube2
-            | Protocol::Cube1
-            | Protocol::Eclipse
-            | Protocol::Odamex
-            | Protocol::Bzflag
-            | Protocol::Mumble
-            | Protocol::Bedrock
-            | Protocol::Etqw => None,
+            _ => None,
         }
     }
 

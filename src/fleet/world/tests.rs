@@ -220,8 +220,7 @@ fn snapshots_contain_bots_full_empty_and_duplicate_names() {
 
 #[test]
 fn each_behaviour_shows_in_the_lists() {
-    let behaviours =
-        BehaviourShares { spectators: 0.2, generic_names: 0.2, unmarked_bots: 0.2, oversized: 0.2, frozen: 0.2 };
+    let behaviours = BehaviourShares::new([0.2; Behaviour::VARIANTS.len()]);
     let mut world = World::new(WorldSettings { behaviours, ..world(200, 2).settings().clone() });
     let mut first: HashMap<u32, (String, Vec<Player>)> = HashMap::new();
     let (mut markers, mut playing, mut twice, mut bots_alone, mut bots_with_players) = (0, 0, 0, 0, 0);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use clqd::fleet::FaultShares;
+use clqd::fleet::{Fault, FaultShares};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -203,7 +203,7 @@ fn prometheus_evaluates_every_expression() {
     let healthy = fleet(3, 91, 60.0, FaultShares::NONE);
     sandbox.add_servers(&healthy);
     // Misses and ignored datagrams are counted by reason, so they exist once there is one.
-    let malformed = fleet(2, 92, 60.0, FaultShares { malformed: 1.0, ..FaultShares::NONE });
+    let malformed = fleet(2, 92, 60.0, FaultShares::NONE.with(Fault::Malformed, 1.0));
     sandbox.add_servers(&malformed);
     sandbox.ok(["servers", "add", &closed_port_url()]);
     let prometheus = Prometheus::start(&sandbox, &address);

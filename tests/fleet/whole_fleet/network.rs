@@ -16,16 +16,8 @@ use clqd::fleet::rng::{RngExt, SplitMix64, hash_parts};
 use clqd::fleet::wire::{Answer, Datagrams};
 use clqd::fleet::world::World;
 
-/// More of each fault than a fleet usually has.
-const FAULTS: FaultShares = FaultShares {
-    silent: 0.03,
-    slow: 0.03,
-    lossy: 0.05,
-    duplicating: 0.03,
-    spoofed: 0.03,
-    malformed: 0.02,
-    partial: 0.03,
-};
+/// More of each fault than a fleet usually has, in the order of [`Fault`].
+const FAULTS: FaultShares = FaultShares::new([0.03, 0.03, 0.05, 0.03, 0.03, 0.02, 0.03]);
 
 /// Shares of all datagrams, in each direction.
 const LOST: f64 = 0.02;
