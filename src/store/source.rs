@@ -101,18 +101,8 @@ impl<T: Records> StateReader for T {
 
     fn removed_players_after(&self, after: Option<PlayerKey>, most: usize) -> Result<Vec<PlayerKey>, ReadError> {
         let from = keys::number_key(keys::DELETED_PLAYER, after.map_or(0, |player| player.0.saturating_add(1)));
-        let mut found = Vec::new();
-        if most == 0 {
-            return Ok(found);
-        }
-        self.tree().for_each(from.to_vec()..vec![keys::DELETED_PLAYER + 1], |key, _: Option<PlayerKey>| {
-            found.push(PlayerKey(keys::read_u32(key, 1)));
-            match found.len() < most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(()),
-            }
-        })?;
-        Ok(found)
+        let found = self.of_players::<Option<PlayerKey>>(from..vec![keys::DELETED_PLAYER + 1], most)?;
+        Ok(found.into_iter().map(|(player, _)| player).collect())
     }
 
     fn row(&self, key: RowKey) -> Result<Option<PlayerRow>, ReadError> {

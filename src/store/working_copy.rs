@@ -10,7 +10,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ impl Comparison {
 
     /// Nothing was written, and the process ends in order: the next one need not compare before use.
     pub(super) fn skip(self) -> Result<(), StoreError> {
-        remove_mark(&self.mark)
+        files::remove_if_exists(&self.mark)
     }
 
     /// Compares the database without the changes since the last checkpoint. Error: it differs, or the comparison was
@@ -95,21 +94,14 @@ impl Comparison {
             Err(error) => {
                 // A database that is in doubt keeps its mark.
                 if matches!(error, StoreError::Cancelled { .. }) {
-                    remove_mark(&self.mark)?;
+                    files::remove_if_exists(&self.mark)?;
                 }
                 return Err(error);
             }
         }
-        remove_mark(&self.mark)?;
+        files::remove_if_exists(&self.mark)?;
         self.progress.is_done.store(true, Ordering::Release);
         Ok(())
-    }
-}
-
-fn remove_mark(mark: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(mark) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::io_error("remove", mark)(error)),
-        _ => Ok(()),
     }
 }
 
@@ -134,7 +126,7 @@ pub(super) fn open(
         let is_later = when == ComparisonTime::BeforeWrite && !is_uncompared(dir)?;
         let doubt = match tree.and_then(|tree| find_doubt(tree, &mut files, dir_in_errors, is_later)) {
             Ok(Checked::Equal(tree)) => {
-                remove_mark(&dir.join(files::UNCOMPARED))?;
+                files::remove_if_exists(&dir.join(files::UNCOMPARED))?;
                 return Ok(WorkingCopy { tree, files, comparison: None });
             }
             Ok(Checked::Later(tree)) => {

@@ -141,7 +141,7 @@ impl CheckpointFiles {
             let is_leftover = name.ends_with(TEMPORARY)
                 || CheckpointFile::parse(name).is_some() && !self.files.iter().any(|file| file.name() == name);
             if is_leftover {
-                remove(&self.dir.join(name))?;
+                files::remove_if_exists(&self.dir.join(name))?;
             }
         }
         Ok(())
@@ -286,7 +286,7 @@ impl CheckpointFiles {
         self.files.retain(|file| !is_merged(file));
         self.files.insert(0, base);
         for file in merged {
-            if let Err(error) = remove(&self.dir.join(file.name())) {
+            if let Err(error) = files::remove_if_exists(&self.dir.join(file.name())) {
                 tracing::warn!("an old checkpoint file is not removed before the next start: {}", error.with_causes());
             }
         }
@@ -390,13 +390,6 @@ fn write_file(
 
 fn warn_not_merged(why: &str) {
     tracing::warn!("the checkpoint files were not merged, and take more space until they are: {why}");
-}
-
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io_error("remove", path)(error)),
-        _ => Ok(()),
-    }
 }
 
 fn file_names(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {

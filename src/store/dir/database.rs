@@ -260,12 +260,7 @@ pub(in crate::store) fn remove_databases(dir: &Path, wait: Duration) -> Result<(
     for database in &dirs {
         lock::retry_until_unlocked(database, wait, || Ok((!lock::is_database_locked(database)?).then_some(())))?;
     }
-    match std::fs::remove_file(dir.join(files::CURRENT)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(files::io_error("remove", &dir.join(files::CURRENT))(error));
-        }
-        _ => {}
-    }
+    files::remove_if_exists(&dir.join(files::CURRENT))?;
     files::remove_database_files(dir)?;
     dirs[1..].iter().try_for_each(|database| files::remove_database(database))
 }

@@ -166,6 +166,11 @@ pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
     gone(fs::remove_dir(dir)).map_err(io_error("remove", dir))
 }
 
+/// Removes a file, unless it does not exist.
+pub(in crate::store) fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
+    gone(fs::remove_file(path)).map_err(io_error("remove", path))
+}
+
 /// It is gone, also if a thread of a store that was just closed was faster.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
@@ -174,7 +179,7 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 /// Removes the files of a database from its directory.
 pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreError> {
     for path in list_database(dir)?.into_iter().map(|name| dir.join(name)) {
-        gone(fs::remove_file(&path)).map_err(io_error("remove", &path))?;
+        remove_if_exists(&path)?;
     }
     let blobs = dir.join(BLOBS);
     gone(fs::remove_dir(&blobs)).map_err(io_error("remove", &blobs))
