@@ -37,7 +37,7 @@ use clqd::model::ServerUrl;
 use clqd::model::server::PlayerEntry;
 use clqd::rank::player_list::{EntriesByName, NameFamily, PreviousList};
 use clqd::rank::{NameRules, ScreenRules, player_list, round};
-use clqd::scan_log;
+use clqd::scan_log::{self, LossyReader};
 use clqd::state::State;
 use measure::{on_core, peak_kib};
 use rustc_hash::FxHashMap;
@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<()> {
 
     let checking = timed(|| scan_log::check(&log).map(drop))?;
     size.print("checking", checking);
-    let reading = timed(|| scan_log::open(&log)?.try_for_each(|line| line.map(drop)))?;
+    let reading = timed(|| LossyReader::new(scan_log::open(&log)?).try_for_each(|line| line.map(drop)))?;
     size.print("reading and parsing", reading);
     let servers_of_lines = servers_of_lines(&log)?;
     let comparing = timed(|| compare(&log, &servers_of_lines))? - reading;
@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
     let began = Instant::now();
     let replaying = timed(|| {
         let mut replay = Replay::new(&mut state, default_memory_bytes());
-        replay.apply_log(&log)?;
+        LossyReader::new(scan_log::open(&log)?).try_for_each(|event| replay.apply(event?))?;
         Ok::<(), anyhow::Error>(replay.finish()?)
     })?;
     let clock_s = began.elapsed().as_secs_f64();
@@ -100,7 +100,7 @@ struct ServersOfLines {
 fn servers_of_lines(log: &Path) -> Result<ServersOfLines, scan_log::LogError> {
     let mut known: FxHashMap<ServerUrl, u32> = FxHashMap::default();
     let mut numbers = Vec::new();
-    for line in scan_log::open(log)? {
+    for line in LossyReader::new(scan_log::open(log)?) {
         let LogEvent::Scan { server, .. } = line? else { continue };
         let next = known.len() as u32;
         numbers.push(*known.entry(server).or_insert(next));
@@ -113,7 +113,7 @@ fn compare(log: &Path, of_lines: &ServersOfLines) -> Result<(), scan_log::LogErr
     let (rules, screen) = (NameRules::default(), ScreenRules::default());
     let mut last: Vec<Option<(Vec<PlayerEntry>, EntriesByName, NameFamily)>> = vec![None; of_lines.servers];
     let (mut stayed, mut finals) = (0, 0);
-    for (line, &server) in scan_log::open(log)?.zip(&of_lines.numbers) {
+    for (line, &server) in LossyReader::new(scan_log::open(log)?).zip(&of_lines.numbers) {
         let LogEvent::Scan { server: url, outcome: Outcome::Snapshot(snapshot) } = line? else { continue };
         let family = rules.family(&screen, url.scheme(), url.is_quake3_family(), &snapshot.game);
         let last = &mut last[server as usize];

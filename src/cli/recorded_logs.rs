@@ -142,7 +142,7 @@ impl CheckedLogs {
 /// Checks all logs completely and sorts them by time. Error: a file is not a scan log, or the
 /// times of two files overlap.
 fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog>> {
-    let logs = select_files(logs)?;
+    check_given_once(logs)?;
     let mut checked = Vec::with_capacity(logs.len());
     for path in logs {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -172,12 +172,9 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog>> {
     Ok(checked)
 }
 
-/// Selects the files to read. A recorder that is killed while it compresses a file can leave a
-/// second copy of that file: only the complete one is read. Error: a file is given twice, or is
-/// not a regular file.
-fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
+/// Error: a file is given twice, or is not a regular file.
+fn check_given_once(logs: &[PathBuf]) -> anyhow::Result<()> {
     let mut files: HashMap<(u64, u64), &Path> = HashMap::new();
-    let mut read = Vec::with_capacity(logs.len());
     for path in logs {
         let found = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         ensure!(found.is_file(), "{} is not a file; a scan log is read twice", path.display());
@@ -186,12 +183,8 @@ fn select_files(logs: &[PathBuf]) -> anyhow::Result<Vec<&Path>> {
             Some(other) => bail!("{} and {} are the same file", other.display(), path.display()),
             None => {}
         }
-        match scan_log::complete_copy(path) {
-            Some(whole) => note(format_args!("{}: skipped; {} contains all of it", path.display(), whole.display())),
-            None => read.push(path.as_path()),
-        }
     }
-    Ok(read)
+    Ok(())
 }
 
 /// Device and inode number.
@@ -234,7 +227,7 @@ mod tests {
         let miss = |t_ms: i64| format!("{{\"t\":{t_ms},\"server\":\"quake3://10.0.0.1:27960\",\"miss\":true}}\n");
         fs::write(&log, miss(1) + &miss(2)).unwrap();
         let checked = RecordedLogs::open(std::slice::from_ref(&log), false).unwrap();
-        fs::rename(&log, dir.path().join("scan.jsonl.1.packing")).unwrap();
+        fs::rename(&log, dir.path().join("scan.jsonl.1")).unwrap();
         fs::write(&log, miss(3)).unwrap();
         for _ in 0..2 {
             let mut times = Vec::new();

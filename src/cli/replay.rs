@@ -1,6 +1,6 @@
 //! `clqd replay`: applies recorded events to a state directory with the daemon's engine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
@@ -11,7 +11,6 @@ use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::CacheLimits;
 use crate::log::{LogEvent, RecordedSettings};
-use crate::scan_log::{self, LossyReader};
 use crate::state::recovery;
 use crate::state::{ReplayFeed, State};
 use crate::store::StoreError;
@@ -156,16 +155,8 @@ impl Replay<'_> {
         Replay { config: Some(config), ..self }
     }
 
-    /// Applies all lines of a file of a scan log. The files of one log are applied in order of time.
-    /// Unreadable lines are skipped; [`scan_log::check`] reports them.
-    pub fn apply_log(&mut self, log: &Path) -> anyhow::Result<ReplaySummary> {
-        let before = self.summary();
-        LossyReader::new(scan_log::open(log)?).try_for_each(|event| self.apply(event?))?;
-        Ok(self.summary().since(before))
-    }
-
     /// Counts since the beginning.
-    fn summary(&self) -> ReplaySummary {
+    pub fn summary(&self) -> ReplaySummary {
         ReplaySummary {
             scans: self.feed.scans(),
             skipped: self.state.engine.counts().out_of_order,

@@ -13,14 +13,13 @@ use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
 use crate::log::LogEvent;
 
 /// The lines of one file; empty lines are skipped. After an error in one line the next
-/// line follows. After any other error the iterator ends.
+/// line follows. After any other error there is none.
 pub struct LogReader {
     pub(super) path: PathBuf,
     input: Box<dyn BufRead + Send>,
     is_compressed: bool,
     /// Number of the line in the buffer.
     pub(super) line: u64,
-    latest_ms: i64,
     /// The last line read, with its line feed; truncated to the maximum length.
     buffer: Vec<u8>,
     /// Length of that line, bytes.
@@ -51,7 +50,6 @@ pub fn from_file(path: &Path, file: File) -> Result<LogReader, LogError> {
         input,
         is_compressed,
         line: 0,
-        latest_ms: i64::MIN,
         buffer: Vec::new(),
         line_bytes: 0,
         rest_is_zeros: true,
@@ -199,23 +197,6 @@ impl LogReader {
         // Zeros may also replace only the line feed.
         let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
         self.rest_is_zeros && (is_padded || line::is_truncated_line(text))
-    }
-}
-
-impl Iterator for LogReader {
-    type Item = Result<LogEvent, LogError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let read = match self.read(parse_with_time)? {
-            Ok(read) => read,
-            Err(error) => return Some(Err(error)),
-        };
-        let (t_ms, before_ms) = (read.time.t_ms, self.latest_ms);
-        if t_ms < before_ms && !read.time.sets_clock {
-            return Some(Err(LogError::Order { path: self.path.clone(), line: read.line, t_ms, before_ms }));
-        }
-        self.latest_ms = t_ms;
-        Some(Ok(read.value))
     }
 }
 

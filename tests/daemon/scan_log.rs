@@ -164,20 +164,6 @@ fn duplicate_or_non_file_argument_is_refused() {
     assert_eq!(error, "clqd: cannot read dir/none.jsonl: No such file or directory (os error 2)\n");
 }
 
-#[test]
-fn unfinished_compressed_file_is_skipped() {
-    let mut replays = ReplayRunner::new();
-    let whole = replays.log("whole.jsonl", lines(0..30));
-    let (want, _) = replays.rows(&[&whole], &[]);
-    let running = replays.log("scans.jsonl", lines(20..30));
-    let closed = replays.log("scans.jsonl.1.packing", lines(10..20));
-    let half = replays.log("scans.jsonl.1.tmp", &zst(&lines(10..20))[..30]);
-    let older = replays.log("scans.jsonl.2.zst", zst(&lines(0..10)));
-    let (rows, printed) = replays.rows(&[&running, &closed, &half, &older], &[]);
-    assert_eq!(rows, want);
-    assert!(printed.contains("scans.jsonl.1.tmp: skipped; scans.jsonl.1.packing contains all of it\n"), "{printed}");
-}
-
 /// Versions of clqd write different reasons. A replay must give the same state with each of them.
 #[test]
 fn miss_with_any_reason_replays_to_same_state() {

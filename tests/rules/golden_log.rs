@@ -13,6 +13,7 @@ use clqd::cli::replay::Replay;
 use clqd::config::Config;
 use clqd::model::calendar::week_label;
 use clqd::rank::{RULES_NUMBER, RULES_NUMBER_MIN};
+use clqd::scan_log::{self, LossyReader};
 use clqd::state::State;
 
 fn fixture(name: &str) -> PathBuf {
@@ -27,7 +28,8 @@ fn export(number: u32) -> String {
     config.store.keep_weeks = 52;
     let mut state = State::open_configured(&config, dir.path(), true).expect("a state");
     let mut replay = Replay::new(&mut state, 64 << 20).with_config(config);
-    replay.apply_log(&fixture("log.jsonl.zst")).expect("a replay");
+    let mut events = LossyReader::new(scan_log::open(&fixture("log.jsonl.zst")).expect("a log"));
+    events.try_for_each(|event| replay.apply(event?)).expect("a replay");
     replay.finish().expect("a replay");
     let mut out = Vec::new();
     for week in state.engine.weeks() {

@@ -67,7 +67,8 @@ fn plain_log_cut_at_every_byte_of_the_last_line_keeps_the_lines_before() {
                 }
                 _ => assert_eq!((span.lines, cut), (2, Some((3, (len + zeros) as u64, false))), "{len} + {zeros}"),
             }
-            assert_eq!(open(&log.path()).unwrap().filter(Result::is_ok).count() as u64, span.lines);
+            let lines = LossyReader::new(open(&log.path()).unwrap());
+            assert_eq!(lines.filter(Result::is_ok).count() as u64, span.lines);
         }
     }
     let (_, messages) = log.salvage([before.as_bytes(), &last.as_bytes()[..20]].concat());
@@ -171,7 +172,5 @@ fn flipped_bit_in_compressed_data_ends_the_log_with_an_error() {
         bytes[at] ^= 0x10;
         let (times, messages) = log.salvage(&bytes);
         assert!(!messages.is_empty() && times.len() <= 5_000, "{at}");
-        let all: Vec<_> = open(&log.path()).unwrap().take(20_000).collect();
-        assert!(all.len() < 20_000 && all.iter().any(Result::is_err), "reading ends: {at}");
     }
 }

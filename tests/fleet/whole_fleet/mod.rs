@@ -33,7 +33,7 @@ use clqd::fleet::world::{self, World};
 use clqd::model::calendar::{Calendar, MINUTE_MS, week_label};
 use clqd::model::commit::WeekPhase;
 use clqd::model::{Completeness, ServerKey, ServerUrl, WeekKey};
-use clqd::scan_log;
+use clqd::scan_log::{self, LossyReader};
 use clqd::state::State;
 
 const TICK_MS: i64 = 1_000;
@@ -499,7 +499,9 @@ impl Finished {
         std::fs::write(&log, &self.log).expect("a log");
         let mut state = open(&path, &self.run.settings);
         let mut replay = Replay::new(&mut state, 1 << 30);
-        let done = replay.apply_log(&log).expect("a valid log");
+        let mut events = LossyReader::new(scan_log::open(&log).expect("a log"));
+        events.try_for_each(|event| replay.apply(event?)).expect("a valid log");
+        let done = replay.summary();
         replay.finish().expect("a store");
         assert_eq!((done.scans, done.skipped), (self.oracle.lines.len() as u64, 0));
         for (week, live) in exports {
