@@ -216,9 +216,7 @@ fn outcome(server: u32, t_ms: i64) -> Outcome {
             name: format!("^1[clan]^7 Player {}", (server * LIST + seat) * 50 + shift / 40 % 50).into(),
             points: Some(i64::from(shift % 40)),
             ping: Some(50),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         }
     };
     Outcome::Snapshot(Snapshot {

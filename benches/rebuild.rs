@@ -310,9 +310,7 @@ impl Field {
                 name: format!("^1[clan]^7 Player {}", server * PLAYERS_PER_SERVER + n).into(),
                 points: Some(i64::from((step + server) % 5 * (skill + seat % 3))),
                 ping: Some(20 + n as i32),
-                connected_ms: None,
-                bot: false,
-                spectator: false,
+                ..Player::default()
             }
         };
         Outcome::Snapshot(Snapshot {

@@ -269,9 +269,7 @@ impl Setup {
                     name: name(player).into(),
                     points: Some(base + random.below(20) as i64),
                     ping: Some(40),
-                    connected_ms: None,
-                    bot: false,
-                    spectator: false,
+                    ..Player::default()
                 });
                 let snapshot = Snapshot {
                     t_ms: at_ms,

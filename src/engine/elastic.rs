@@ -158,9 +158,7 @@ mod tests {
                     name: format!("p{n}").into(),
                     points: Some(points / (1 + n as i64)),
                     ping: Some(40),
-                    connected_ms: None,
-                    bot: false,
-                    spectator: false,
+                    ..Player::default()
                 };
                 let snapshot = Snapshot {
                     t_ms: now_ms,

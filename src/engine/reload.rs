@@ -78,14 +78,7 @@ mod tests {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         let settings = |class1_players_min| EngineSettings { class1_players_min, ..EngineSettings::default() };
         let mut state = State::open(dir.path(), store, settings(3)).unwrap();
-        let player = |name: &str| Player {
-            name: name.into(),
-            points: Some(1),
-            ping: Some(40),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
-        };
+        let player = |name: &str| Player { name: name.into(), points: Some(1), ping: Some(40), ..Player::default() };
         for (server, players) in [("quake3://one:1", &["a"][..]), ("quake3://three:1", &["a", "b", "c"])] {
             let snapshot = Snapshot {
                 t_ms: 1_763_942_400_000,

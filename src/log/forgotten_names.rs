@@ -114,14 +114,7 @@ mod tests {
     use crate::model::snapshot::{Completeness, Player, Snapshot};
 
     fn list(t_ms: i64, game: &str, names: &[&str]) -> LogEvent {
-        let player = |name: &&str| Player {
-            name: Name::from(*name),
-            points: Some(3),
-            ping: None,
-            connected_ms: None,
-            bot: false,
-            spectator: false,
-        };
+        let player = |name: &&str| Player { name: Name::from(*name), points: Some(3), ..Player::default() };
         let snapshot = Snapshot {
             t_ms,
             game: game.to_owned(),

@@ -72,7 +72,7 @@ impl Completeness {
 }
 
 /// One entry of a server's player list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     /// As the server wrote it, including colour codes.
     pub name: Name,
@@ -96,14 +96,7 @@ mod tests {
 
     #[test]
     fn impossible_values_become_unknown_and_others_stay() {
-        let player = |connected_ms| Player {
-            name: "n".into(),
-            points: Some(1),
-            ping: None,
-            connected_ms,
-            bot: false,
-            spectator: false,
-        };
+        let player = |connected_ms| Player { name: "n".into(), points: Some(1), connected_ms, ..Player::default() };
         let mut snapshot = Snapshot {
             t_ms: 0,
             game: "g".into(),

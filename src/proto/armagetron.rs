@@ -135,14 +135,7 @@ fn information(datagram: &[u8]) -> Result<Information, IgnoreReason> {
 fn players(list: &[u8]) -> Vec<Player> {
     let lines = list.split_inclusive(|&byte| byte == b'\n');
     let names = lines.filter_map(|line| line.strip_suffix(b"\n")).take(PLAYERS_MAX);
-    let player = |name: &[u8]| Player {
-        name: player_name(&without_colours(name)),
-        points: None,
-        ping: None,
-        connected_ms: None,
-        bot: false,
-        spectator: false,
-    };
+    let player = |name: &[u8]| Player { name: player_name(&without_colours(name)), ..Player::default() };
     names.map(player).collect()
 }
 

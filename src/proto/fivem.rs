@@ -43,7 +43,6 @@ struct Counts {
 #[derive(Debug, Deserialize)]
 struct Entry {
     name: String,
-    #[serde(default)]
     ping: Option<f64>,
 }
 
@@ -170,12 +169,9 @@ fn count(value: &Value) -> Option<u32> {
 fn player(entry: &Entry) -> Player {
     Player {
         name: player_name(&without_caret_colours(entry.name.as_bytes())),
-        points: None,
         // -1: the player is connecting.
         ping: entry.ping.filter(|ping| (0.0..=65_535.0).contains(ping)).map(milliseconds),
-        connected_ms: None,
-        bot: false,
-        spectator: false,
+        ..Player::default()
     }
 }
 

@@ -149,14 +149,7 @@ fn snapshot(t_ms: i64, status: &Value) -> Snapshot {
 /// The players of the list; `None`: it has none, or something else.
 fn sample(list: &Value) -> Option<Vec<Player>> {
     let names = list.as_array()?.iter().take(PLAYERS_MAX).map(|entry| entry["name"].as_str());
-    let player = |name: &str| Player {
-        name: player_name(name.as_bytes()),
-        points: None,
-        ping: None,
-        connected_ms: None,
-        bot: false,
-        spectator: false,
-    };
+    let player = |name: &str| Player { name: player_name(name.as_bytes()), ..Player::default() };
     names.map(|name| name.filter(|name| is_player_name(name)).map(player)).collect()
 }
 

@@ -67,9 +67,7 @@ fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
         name: decode_name(&line[open + 1..close]),
         points: Some(points(score)),
         ping: (ping >= 0).then_some(ping),
-        connected_ms: None,
-        bot: false,
-        spectator: false,
+        ..Player::default()
     })
 }
 

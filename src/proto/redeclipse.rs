@@ -132,14 +132,7 @@ fn players(mut rest: &[u8], announced: u32) -> Vec<Player> {
         if name.is_empty() {
             break;
         }
-        players.push(Player {
-            name: player_name(name.as_bytes()),
-            points: None,
-            ping: None,
-            connected_ms: None,
-            bot: false,
-            spectator: false,
-        });
+        players.push(Player { name: player_name(name.as_bytes()), ..Player::default() });
     }
     players
 }

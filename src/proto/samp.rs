@@ -162,9 +162,7 @@ fn players(mut rest: &[u8]) -> Result<Vec<Player>, IgnoreReason> {
             name,
             points: Some(points(score.into())),
             ping: (ping >= 0).then_some(ping),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         });
     }
     Ok(players)

@@ -186,14 +186,7 @@ fn read_players(rest: &mut &[u8], is_extended: bool) -> Result<Vec<Player>, Igno
         if is_extended {
             let _reserved = c_str(rest)?;
         }
-        players.push(Player {
-            name,
-            points: plays.then_some(points(score)),
-            ping: None,
-            connected_ms: None,
-            bot: false,
-            spectator: !plays,
-        });
+        players.push(Player { name, points: plays.then_some(points(score)), spectator: !plays, ..Player::default() });
     }
     Ok(players)
 }

@@ -260,14 +260,7 @@ mod tests {
     use super::*;
 
     fn players(names: &[&str]) -> Vec<Player> {
-        let player = |name: &&str| Player {
-            name: (*name).into(),
-            points: Some(1),
-            ping: None,
-            connected_ms: None,
-            bot: false,
-            spectator: false,
-        };
+        let player = |name: &&str| Player { name: (*name).into(), points: Some(1), ..Player::default() };
         names.iter().map(player).collect()
     }
 

@@ -428,14 +428,8 @@ mod tests {
         let mut feed = ReplayFeed::new(3_000);
         let mut most = 0;
         for n in 0..2 * SCANS_PER_CHECK as i64 + 1 {
-            let player = Player {
-                name: format!("player {n}").into(),
-                points: Some(1),
-                ping: Some(30),
-                connected_ms: None,
-                bot: false,
-                spectator: false,
-            };
+            let player =
+                Player { name: format!("player {n}").into(), points: Some(1), ping: Some(30), ..Player::default() };
             let snapshot = Snapshot {
                 t_ms: 1_764_064_800_000 + n * 60_000,
                 game: "baseq3".into(),

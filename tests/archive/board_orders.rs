@@ -74,9 +74,7 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
                 name: format!("p{n}").into(),
                 points: Some((n % 4 + 1) * (minute % 20) / 2),
                 ping: Some(40),
-                connected_ms: None,
-                bot: false,
-                spectator: false,
+                ..Player::default()
             };
             let plays = |n: &i64| (n * 7 + round * 3 + number) % 5 < 3;
             let snapshot = Snapshot {

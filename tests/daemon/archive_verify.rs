@@ -45,9 +45,7 @@ fn play(sandbox: &Sandbox) {
             name: format!("guest {}", scan / 2 * 1_000 + n).as_str().into(),
             points: Some(scan % 2 * n),
             ping: Some(50),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         });
         let snapshot = Snapshot {
             t_ms: from + scan * 2 * MINUTE_MS,

@@ -109,9 +109,7 @@ impl Fixture {
                     name: name.into(),
                     points: Some(rate * (minute % 20)),
                     ping: Some(40),
-                    connected_ms: None,
-                    bot: false,
-                    spectator: false,
+                    ..Player::default()
                 };
                 let snapshot = Snapshot {
                     t_ms,
@@ -901,14 +899,8 @@ fn forgotten_player_is_rated_like_unusable_name() {
 fn names_of_forgotten_players_are_blanked_for_scan_log() {
     let mut fixture = Fixture::new();
     fixture.forget("Visor");
-    let player = |name: &str, bot| Player {
-        name: name.into(),
-        points: Some(1),
-        ping: Some(9),
-        connected_ms: None,
-        bot,
-        spectator: false,
-    };
+    let player =
+        |name: &str, bot| Player { name: name.into(), points: Some(1), ping: Some(9), bot, ..Player::default() };
     let mut snapshot = Snapshot {
         t_ms: fixture.now_ms() + 1,
         game: GAME.to_owned(),

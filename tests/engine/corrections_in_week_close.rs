@@ -37,9 +37,7 @@ fn play(state: &mut State) {
             name: format!("p{n}").into(),
             points: Some(minute % 20 * (1 + n * 7 % 11) / 2 + n % 3),
             ping: Some(30),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         };
         let snapshot = Snapshot {
             t_ms: MONDAY_MS + minute * 60_000,

@@ -141,9 +141,7 @@ mod synthetic {
             name: format!("player {n}").into(),
             points: Some((minute % 20 * *speed as i64) / 3),
             ping: Some(30),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         });
         Outcome::Snapshot(Snapshot {
             t_ms,

@@ -19,9 +19,7 @@ pub fn snapshot<N: Into<Name>>(t_ms: i64, players: impl IntoIterator<Item = (N, 
         name: name.into(),
         points: Some(points),
         ping: Some(40),
-        connected_ms: None,
-        bot: false,
-        spectator: false,
+        ..Player::default()
     };
     Snapshot {
         t_ms,

@@ -50,10 +50,8 @@ fn player_query_reuses_the_challenge_of_info() {
     let player = |name: &str, points, connected_ms| Player {
         name: name.into(),
         points: Some(points),
-        ping: None,
         connected_ms,
-        bot: false,
-        spectator: false,
+        ..Player::default()
     };
     assert_eq!(
         snapshot,

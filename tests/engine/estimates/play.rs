@@ -319,9 +319,7 @@ impl Server {
             name: format!("p{}", present.player).into(),
             points: Some(present.points),
             ping: Some(40),
-            connected_ms: None,
-            bot: false,
-            spectator: false,
+            ..Player::default()
         };
         Snapshot {
             t_ms: START_MS + second * 1_000,
