@@ -1,5 +1,7 @@
 //! The rows of a week as `clqd export` prints them (docs/rules.md section 13).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,8 +42,8 @@ pub struct ExportRow {
     pub elo_rounds: u32,
     /// Those of them whose winner is sure: the last list shows the end of the round.
     pub elo_rounds_sure: u32,
-    /// Positions on the boards of the server.
-    pub pos: ExportedPositions,
+    /// Positions on the boards of the server by ranking; absent if not ranked.
+    pub pos: BTreeMap<Ranking, u32>,
 }
 
 /// Estimates with what scans could not see; never ranked. In four cases of five the true value is not further away
@@ -77,26 +79,6 @@ impl EstimatesView {
     }
 }
 
-/// Positions on the boards of the server; absent where the player is not ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ExportedPositions {
-    /// Position in clq1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clq1: Option<u32>,
-    /// Position in clq2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clq2: Option<u32>,
-    /// Position in elo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub elo: Option<u32>,
-    /// Position in points.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub points: Option<u32>,
-    /// Position in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<u32>,
-}
-
 impl ExportRow {
     /// `positions` are by [`Ranking`].
     pub fn new(
@@ -107,7 +89,6 @@ impl ExportRow {
         row: &PlayerRow,
         positions: [Option<u32>; 5],
     ) -> ExportRow {
-        let position = |ranking| positions[ranking as usize];
         ExportRow {
             week: week.to_owned(),
             server: server.to_owned(),
@@ -125,13 +106,7 @@ impl ExportRow {
             elo: row.elo,
             elo_rounds: row.elo_rounds,
             elo_rounds_sure: row.elo_rounds_sure,
-            pos: ExportedPositions {
-                clq1: position(Ranking::Clq1),
-                clq2: position(Ranking::Clq2),
-                elo: position(Ranking::Elo),
-                points: position(Ranking::Points),
-                time: position(Ranking::Time),
-            },
+            pos: Ranking::ALL.into_iter().zip(positions).filter_map(|(of, at)| Some((of, at?))).collect(),
         }
     }
 }

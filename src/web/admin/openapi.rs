@@ -23,7 +23,7 @@ use crate::web::{query, schemas};
 const TOKEN: &str = "token";
 
 /// Fields of answers that are left out if there is no value, instead of being `null`: type and field.
-const FIELDS_LEFT_OUT: [(&str, &str); 34] = [
+const FIELDS_LEFT_OUT: [(&str, &str); 29] = [
     ("AdminServer", "recent"),
     ("AdminServerDetail", "recent"),
     ("AdminServerDetail", "elastic"),
@@ -39,11 +39,6 @@ const FIELDS_LEFT_OUT: [(&str, &str); 34] = [
     ("BoardHead", "tie_breaker"),
     ("BoardWindow", "stored"),
     ("Correction", "captures"),
-    ("ExportedPositions", "clq1"),
-    ("ExportedPositions", "clq2"),
-    ("ExportedPositions", "elo"),
-    ("ExportedPositions", "points"),
-    ("ExportedPositions", "time"),
     ("ExportedSession", "points"),
     ("Progress", "expected_ms"),
     ("Progress", "servers"),
