@@ -1,6 +1,6 @@
 //! Converts the configuration to the settings of each module.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -17,11 +17,11 @@ use crate::master::AddressRules;
 use crate::model::WindowType;
 use crate::model::calendar::DAY_MS;
 use crate::model::calendar::{Calendar, UnknownZone};
-use crate::rank::{EloRules, NameRules, RoundRules, Rules, ScreenRules};
+use crate::rank::{NameRules, Rules, ScreenRules};
 use crate::scan::{self, ScanSettings};
 use crate::schedule::Intervals;
 use crate::store::DatabaseSettings;
-use crate::web::{Identity, SiteLink, TlsFiles, Token, TokenHash, WebSettings};
+use crate::web::{Identity, Logo, SiteLink, TlsFiles, Token, TokenHash, WebSettings};
 
 /// Why the configured windows are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,8 @@ impl StoreConfig {
     }
 }
 
-/// Largest file with names of games, and with countries, bytes.
+/// Largest files, bytes. Every visitor loads the logo.
+const LOGO_BYTES_MAX: u64 = 1 << 16;
 const GAMES_BYTES_MAX: u64 = 1 << 20;
 const COUNTRIES_BYTES_MAX: u64 = 1 << 28;
 
@@ -86,6 +87,13 @@ fn read_file<T>(
     parsed.map(Some).map_err(|message| SiteFileError::Invalid { path: path.to_owned(), message })
 }
 
+/// Whether the credentials of systemd have a password. The unit provides an empty one if the file is missing: then the
+/// password of the URL is used.
+fn holds_password(credentials_dir: &Path) -> bool {
+    let read = fs::read_to_string(credentials_dir.join(PASSWORD_CREDENTIAL));
+    read.is_ok_and(|password| !matches!(&*password, "" | "\n"))
+}
+
 impl Config {
     pub fn engine_settings(&self) -> Result<EngineSettings, WindowSettingsError> {
         let rules = Rules {
@@ -97,13 +105,9 @@ impl Config {
                 ping_zero_is_bot: self.names.ping_zero_is_bot,
                 darkplaces_games: self.names.darkplaces_games.iter().map(|game| game.to_ascii_lowercase()).collect(),
             },
-            round: RoundRules { drop_min: self.rounds.round_drop_min, drop_ratio: self.rounds.round_drop_ratio },
+            round: self.rounds,
             clq2_quarter: self.clq2.quarter,
-            elo: EloRules {
-                k: self.elo.k,
-                k_times_opponents_max: self.elo.k_times_opponents_max,
-                carry_over: self.elo.carry_over,
-            },
+            elo: self.elo,
             screen: ScreenRules {
                 enabled: self.screen.enabled,
                 frozen_after_ms: self.screen.frozen_after_s as i64 * 1_000,
@@ -162,11 +166,8 @@ impl Config {
 
     pub fn archive_settings(&self) -> ArchiveSettings {
         let archive = &self.archive;
-        let of_systemd = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-        // The systemd unit provides an empty credential if the file is missing. Then the
-        // password of the URL is used.
-        let credential = of_systemd.filter(|_| archive.password_file.as_os_str().is_empty());
-        let credential = credential.filter(|dir| archive.password(Some(dir)).is_ok_and(|password| password.is_some()));
+        let credential = std::env::var_os("CREDENTIALS_DIRECTORY")
+            .filter(|dir| archive.password_file.as_os_str().is_empty() && holds_password(Path::new(dir)));
         ArchiveSettings {
             url: archive.url.clone(),
             password_file: archive.password_file.clone(),
@@ -257,9 +258,9 @@ impl Config {
         }
     }
 
-    /// The file of the logo of the site.
-    pub fn logo(&self) -> Option<&Path> {
-        (!self.site.logo.as_os_str().is_empty()).then_some(&self.site.logo)
+    /// The logo of the site.
+    pub fn logo(&self) -> Result<Option<Logo>, SiteFileError> {
+        read_file(&self.site.logo, LOGO_BYTES_MAX, Logo::parse)
     }
 
     /// The operator's names of games.
@@ -339,6 +340,27 @@ mod tests {
         assert_eq!(windows.calendar().zone_name(), "Asia/Kolkata");
         assert_eq!(kinds(windows), [(0, 0), (1, 48), (3, 9), (4, 13), (12, 4)]);
         assert_eq!((config.low_is_better().len(), config.tie_breakers().len()), (2, 3));
+    }
+
+    #[test]
+    fn logo_is_small() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        assert!(config.logo().unwrap().is_none());
+        config.site.logo = dir.path().join("logo");
+        assert!(matches!(config.logo(), Err(SiteFileError::Read { .. })));
+        fs::write(&config.site.logo, "<svg>".repeat(LOGO_BYTES_MAX as usize)).unwrap();
+        assert!(config.logo().is_err_and(|error| error.to_string().ends_with("logo: has more than 65536 bytes")));
+    }
+
+    #[test]
+    fn empty_credential_is_no_password() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!holds_password(dir.path()));
+        for (text, is_password) in [("", false), ("\n", false), ("of the credential\n", true)] {
+            fs::write(dir.path().join(PASSWORD_CREDENTIAL), text).unwrap();
+            assert_eq!(holds_password(dir.path()), is_password, "{text:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Config;
 use super::module_settings::SiteFileError;
-use crate::web::{Logo, LogoError, TlsError, TlsFiles};
+use crate::web::{TlsError, TlsFiles};
 
 /// Directory for rebuilt windows: in the state directory, since the daemon may write
 /// nowhere else. It is not part of the state, and is deleted at every start.
@@ -53,9 +53,7 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     if let Some(files) = config.tls_files() {
         found.add("web.tls_cert", certificate(&files));
     }
-    if let Some(path) = config.logo() {
-        found.add("site.logo", logo(path));
-    }
+    found.add("site.logo", site_file(config.logo()));
     found.add("site.games", site_file(config.own_games()));
     found.add("geo.database", site_file(config.countries()));
     found
@@ -138,14 +136,6 @@ fn certificate(files: &TlsFiles) -> Result<(), PathError> {
             Err(PathError::NotAllowed(format!("{} cannot be read by this user", path.display())))
         }
         Err(error) => Err(PathError::Problem(format!("{:#}", anyhow::Error::new(error)))),
-    }
-}
-
-fn logo(path: &Path) -> Result<(), PathError> {
-    match Logo::load(path) {
-        Ok(_) => Ok(()),
-        Err(LogoError::Read { path, source }) => Err(unusable("read", &path, source)),
-        Err(error) => Err(PathError::Problem(error.to_string())),
     }
 }
 

@@ -1,9 +1,5 @@
 //! What makes the site the operator's: its title, description, colour, logo and links.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
-
 use axum::http::Uri;
 
 /// Longest title, characters: it is a part of the title of every page.
@@ -11,9 +7,6 @@ pub const TITLE_CHARS_MAX: usize = 60;
 
 /// Longest description, characters. Search engines show about 160.
 pub const DESCRIPTION_CHARS_MAX: usize = 300;
-
-/// Largest logo, bytes: every visitor loads it.
-pub const LOGO_BYTES_MAX: usize = 64 * 1024;
 
 /// The title and the description where the operator has set none; pages translate them.
 pub const TITLE: &str = "Game statistics";
@@ -68,26 +61,10 @@ pub struct Logo {
     pub bytes: Vec<u8>,
 }
 
-/// Why a logo cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LogoError {
-    #[error("cannot read {}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{} has more than {LOGO_BYTES_MAX} bytes", path.display())]
-    TooLarge { path: PathBuf },
-    #[error("{} is neither SVG nor PNG", path.display())]
-    Format { path: PathBuf },
-}
-
 impl Logo {
-    pub fn load(path: &Path) -> Result<Logo, LogoError> {
-        let mut bytes = Vec::new();
-        let read = fs::File::open(path).and_then(|file| file.take(LOGO_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
-        read.map_err(|source| LogoError::Read { path: path.to_owned(), source })?;
-        if bytes.len() > LOGO_BYTES_MAX {
-            return Err(LogoError::TooLarge { path: path.to_owned() });
-        }
-        let content_type = content_type(&bytes).ok_or_else(|| LogoError::Format { path: path.to_owned() })?;
+    /// Error: why it cannot be used.
+    pub fn parse(bytes: Vec<u8>) -> Result<Logo, String> {
+        let content_type = content_type(&bytes).ok_or("neither SVG nor PNG")?;
         Ok(Logo { content_type, bytes })
     }
 }
@@ -114,18 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn logo_is_a_small_image() {
-        let dir = tempfile::tempdir().unwrap();
-        let load = |bytes: &[u8]| {
-            let path = dir.path().join("logo");
-            fs::write(&path, bytes).unwrap();
-            Logo::load(&path).map(|logo| logo.content_type).map_err(|error| error.to_string())
-        };
-        assert_eq!(load(b"<?xml version=\"1.0\"?><svg/>").as_deref(), Ok("image/svg+xml"));
-        assert_eq!(load(b"\x89PNG\r\n\x1a\n...").as_deref(), Ok("image/png"));
-        assert!(load(b"GIF89a").is_err_and(|error| error.ends_with("is neither SVG nor PNG")));
-        assert!(load(&[b' '; LOGO_BYTES_MAX + 1]).is_err_and(|error| error.ends_with("has more than 65536 bytes")));
-        assert!(matches!(Logo::load(&dir.path().join("none")), Err(LogoError::Read { .. })));
+    fn logo_is_an_image() {
+        let parse = |bytes: &[u8]| Logo::parse(bytes.to_owned()).map(|logo| logo.content_type);
+        assert_eq!(parse(b"<?xml version=\"1.0\"?><svg/>").as_deref(), Ok("image/svg+xml"));
+        assert_eq!(parse(b"\x89PNG\r\n\x1a\n...").as_deref(), Ok("image/png"));
+        assert!(parse(b"GIF89a").is_err());
+    }
+
+    #[test]
+    fn colour_has_six_digits() {
         assert!(is_colour("#1F6feb") && !is_colour("#fff") && !is_colour("red") && !is_colour("#12345g"));
     }
 }

@@ -58,39 +58,16 @@ use tokio::sync::oneshot;
 
 pub use self::admin::{AdminSocket, Disconnected, LineSender, Lines, SocketError};
 pub use self::connections::ConnectionCounters;
-pub use self::identity::{Identity, Logo, LogoError, SiteLink};
+pub use self::identity::{Identity, Logo, SiteLink};
 pub use self::limits::WebLimits;
 pub use self::listener::{Server, Site, WebError, WebPort};
+pub use self::pages::names::{plain_game, plain_hostname};
+pub use self::pages::{game_path, server_path, tag_path};
 pub use self::public_url::{BadPublicUrl, PublicUrl};
 pub use self::tls::{TlsError, TlsFiles};
 pub use self::tokens::{Token, TokenHash, new_token};
 use crate::api::{ApiError, ErrorCode, Host, Read, checked};
 use crate::model::view::board::BoardsSelector;
-
-/// The path of the page of a tag.
-pub fn tag_path(tag: &str) -> String {
-    pages::tag_path(tag)
-}
-
-/// The path of the page of a game.
-pub fn game_path(game: &str) -> String {
-    pages::game_path(game)
-}
-
-/// The path of the page of a server.
-pub fn server_path(url: &str) -> String {
-    pages::server_path(url)
-}
-
-/// The host name of a server without colours; its URL, if it has none.
-pub fn server_name(hostname: &str, url: &str) -> String {
-    pages::names::plain_hostname(hostname, url)
-}
-
-/// A game as people write it.
-pub fn game_name(game: &str) -> String {
-    pages::names::plain_game(game, None)
-}
 
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

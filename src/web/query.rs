@@ -23,6 +23,20 @@ use crate::model::server_page::{CURSOR_CHARS_MAX, ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
 use crate::nearest::nearest;
 
+/// Describes the values of a type by this schema.
+macro_rules! describe {
+    ($type:ty, $schema:expr) => {
+        impl utoipa::PartialSchema for $type {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                $schema
+            }
+        }
+
+        impl utoipa::ToSchema for $type {}
+    };
+}
+pub(super) use describe;
+
 /// Parses the query of a URI.
 pub(super) fn parse<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     // Bytes that are not UTF-8 become U+FFFD, so no query fails here.
@@ -184,17 +198,13 @@ impl RowCount {
     }
 }
 
-impl PartialSchema for RowCount {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = Number::<1, { ROWS_PER_PAGE_MAX as i64 }>::schema();
-        if let RefOr::T(Schema::Object(number)) = &mut schema {
-            number.default = Some(ROWS_PER_PAGE_DEFAULT.into());
-        }
-        schema
+describe!(RowCount, {
+    let mut schema = Number::<1, { ROWS_PER_PAGE_MAX as i64 }>::schema();
+    if let RefOr::T(Schema::Object(number)) = &mut schema {
+        number.default = Some(ROWS_PER_PAGE_DEFAULT.into());
     }
-}
-
-impl ToSchema for RowCount {}
+    schema
+});
 
 /// The description of a parameter that is one of some names.
 pub(super) fn names_schema<const N: usize>(names: [&'static str; N], default: &str) -> RefOr<Schema> {
@@ -224,13 +234,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-impl PartialSchema for Name {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).max_length(Some(NAME_CHARS_MAX)).into()
-    }
-}
-
-impl ToSchema for Name {}
+describe!(Name, ObjectBuilder::new().schema_type(Type::String).max_length(Some(NAME_CHARS_MAX)).into());
 
 /// The code of a country (ISO 3166-1).
 #[derive(Debug, Deserialize)]
@@ -248,13 +252,7 @@ impl TryFrom<String> for CountryCode {
     }
 }
 
-impl PartialSchema for CountryCode {
-    fn schema() -> RefOr<Schema> {
-        pattern("^[A-Za-z]{2}$", 2)
-    }
-}
-
-impl ToSchema for CountryCode {}
+describe!(CountryCode, pattern("^[A-Za-z]{2}$", 2));
 
 /// The form of strings that a parameter accepts, for its description.
 fn pattern(pattern: &str, chars_max: usize) -> RefOr<Schema> {
@@ -264,16 +262,14 @@ fn pattern(pattern: &str, chars_max: usize) -> RefOr<Schema> {
 /// The description of the URL of a server. A URL without a port is accepted, too.
 pub(super) struct Url;
 
-impl PartialSchema for Url {
-    fn schema() -> RefOr<Schema> {
-        let port = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
-        let byte = "([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])";
-        let name = "[0-9.]*[A-Za-z_-][A-Za-z0-9._-]*";
-        let ipv6 = ipv6_pattern();
-        let host = format!("({name}|({byte}\\.){{3}}{byte}|\\[{ipv6}\\])");
-        pattern(&format!("^[A-Za-z][A-Za-z0-9]{{0,31}}://{host}:{port}$"), SERVER_URL_BYTES_MAX)
-    }
-}
+describe!(Url, {
+    let port = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    let byte = "([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])";
+    let name = "[0-9.]*[A-Za-z_-][A-Za-z0-9._-]*";
+    let ipv6 = ipv6_pattern();
+    let host = format!("({name}|({byte}\\.){{3}}{byte}|\\[{ipv6}\\])");
+    pattern(&format!("^[A-Za-z][A-Za-z0-9]{{0,31}}://{host}:{port}$"), SERVER_URL_BYTES_MAX)
+});
 
 /// All groups, or `::` with some before and some after it.
 fn ipv6_pattern() -> String {
@@ -288,41 +284,23 @@ fn ipv6_pattern() -> String {
     format!("({})", forms.join("|"))
 }
 
-impl ToSchema for Url {}
-
 /// The description of a cursor of a list of servers.
 pub(super) struct Cursor;
 
-impl PartialSchema for Cursor {
-    fn schema() -> RefOr<Schema> {
-        pattern("^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2,3})?$", CURSOR_CHARS_MAX)
-    }
-}
-
-impl ToSchema for Cursor {}
+describe!(Cursor, pattern("^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2,3})?$", CURSOR_CHARS_MAX));
 
 /// The description of a cursor of a board.
 pub(super) struct BoardCursor;
 
-impl PartialSchema for BoardCursor {
-    fn schema() -> RefOr<Schema> {
-        pattern("^[A-Za-z0-9_-]{30}([A-Za-z0-9_-]{37})?$", 67)
-    }
-}
-
-impl ToSchema for BoardCursor {}
+describe!(BoardCursor, pattern("^[A-Za-z0-9_-]{30}([A-Za-z0-9_-]{37})?$", 67));
 
 /// The description of a window or a type of windows.
 pub(super) struct Window;
 
-impl PartialSchema for Window {
-    fn schema() -> RefOr<Schema> {
-        let label = "[0-9]{4}-((0[1-9]|1[0-2])(-[0-9]{2}(T[0-9]{2}Z)?)?|W[0-9]{2})";
-        pattern(&format!("^(hour|day|week|month|all-time|{label}|[0-9]{{1,5}}(#[0-9]{{1,10}})?)$"), 21)
-    }
-}
-
-impl ToSchema for Window {}
+describe!(Window, {
+    let label = "[0-9]{4}-((0[1-9]|1[0-2])(-[0-9]{2}(T[0-9]{2}Z)?)?|W[0-9]{2})";
+    pattern(&format!("^(hour|day|week|month|all-time|{label}|[0-9]{{1,5}}(#[0-9]{{1,10}})?)$"), 21)
+});
 
 /// A server URL.
 pub(super) fn server_url(text: &str) -> Result<ServerUrl, Problem> {

@@ -3,11 +3,9 @@
 //! that already have this form get one more `~`. All other names are unchanged.
 
 use serde::{Deserialize, Deserializer};
-use utoipa::openapi::schema::Schema;
-use utoipa::openapi::{ObjectBuilder, RefOr, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::{ObjectBuilder, Type};
 
-use super::query::NAME_CHARS_MAX;
+use super::query::{NAME_CHARS_MAX, describe};
 
 /// The name of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,15 +26,12 @@ impl<'de> Deserialize<'de> for Segment {
     }
 }
 
-/// The maximum length is that of a name. Only the segment of a name of dots may be longer, by one
-/// `~`.
-impl PartialSchema for Segment {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(NAME_CHARS_MAX)).into()
-    }
-}
-
-impl ToSchema for Segment {}
+// The maximum length is that of a name. Only the segment of a name of dots may be longer, by one
+// `~`.
+describe!(
+    Segment,
+    ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(NAME_CHARS_MAX)).into()
+);
 
 /// One or two dots after any number of `~`.
 fn is_dots(text: &str) -> bool {

@@ -58,7 +58,7 @@ fn event(sender: &Sender, happened: &Happened) -> Value {
                     "name": name, "score": score })
         }
     };
-    event["event"] = json!(happened.event().name());
+    event["event"] = json!(happened.event());
     event["page"] = json!(page(sender, happened));
     event["text"] = json!(text(sender, happened, str::to_owned));
     event

@@ -171,7 +171,7 @@ impl Webhook {
     fn sender(&self) -> Sender {
         let (scope, path) = match self.scope() {
             Scope::Tag(tag) => (shown_name(&tag), web::tag_path(&tag)),
-            Scope::Game(game) => (web::game_name(&game), web::game_path(&game)),
+            Scope::Game(game) => (web::plain_game(&game, None), web::game_path(&game)),
             Scope::Server(url) => (url.to_string(), String::new()),
         };
         Sender { site: self.site.clone(), public_url: self.public_url.clone(), scope, path }
@@ -244,6 +244,6 @@ fn leader(board: BoardAnswer) -> Option<Leader> {
 }
 
 fn watched(server: PublicServer) -> Server {
-    let name = web::server_name(&server.hostname, &server.url);
+    let name = web::plain_hostname(&server.hostname, &server.url);
     Server { key: server.key, url: server.url, name, is_down: server.missed >= MISSES_DOWN }
 }

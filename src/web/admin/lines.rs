@@ -1,13 +1,11 @@
 //! The answer to a request of an admin, as JSON lines: sent while it is computed.
 
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -106,9 +104,9 @@ where
     match received.recv().await {
         Some(Part::End(Err(error))) => Problem::for_admin(error).into_response(),
         first => {
-            let body = AnswerBody { first, received, _work: work, is_complete: false };
             // Many small lines are written at once.
-            let chunks = body.ready_chunks(LINES_QUEUED_MAX).flat_map(|lines| futures_util::stream::iter(join(lines)));
+            let chunks = lines(first, received, work).ready_chunks(LINES_QUEUED_MAX);
+            let chunks = chunks.flat_map(|lines| stream::iter(join(lines)));
             let headers = [(CONTENT_TYPE, "application/jsonl"), (CACHE_CONTROL, "no-store")];
             (headers, Body::from_stream(chunks)).into_response()
         }
@@ -140,46 +138,23 @@ fn join(lines: Vec<Result<Vec<u8>, Incomplete>>) -> Vec<Result<Bytes, Incomplete
     chunks
 }
 
-/// The lines of an answer.
-struct AnswerBody {
+/// The lines of an answer. The stream has the work: dropping it may stop that.
+fn lines(
     first: Option<Part>,
     received: mpsc::Receiver<Part>,
-    _work: Work,
-    is_complete: bool,
-}
-
-impl Stream for AnswerBody {
-    type Item = Result<Vec<u8>, Incomplete>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.is_complete {
-            return Poll::Ready(None);
-        }
-        let part = match self.first.take() {
-            Some(first) => Some(first),
-            None => match self.received.poll_recv(context) {
-                Poll::Ready(part) => part,
-                Poll::Pending => return Poll::Pending,
-            },
+    work: Work,
+) -> impl Stream<Item = Result<Vec<u8>, Incomplete>> {
+    stream::unfold(Some((first, received, work)), |state| async move {
+        let (first, mut received, work) = state?;
+        let part = if first.is_some() { first } else { received.recv().await };
+        let (mut line, next) = match part {
+            Some(Part::Line(line)) => (line, Some((None, received, work))),
+            Some(Part::End(Ok(notes))) if notes.is_empty() => return None,
+            Some(Part::End(Ok(notes))) => (AnswerLine::Notes(Notes { notes }).to_json(), None),
+            Some(Part::End(Err(error))) => (AnswerLine::Error(error).to_json(), None),
+            None => return Some((Err(Incomplete), None)),
         };
-        let last = match part {
-            Some(Part::Line(mut line)) => {
-                line.push(b'\n');
-                return Poll::Ready(Some(Ok(line)));
-            }
-            Some(Part::End(Ok(notes))) if notes.is_empty() => None,
-            Some(Part::End(Ok(notes))) => Some(AnswerLine::Notes(Notes { notes })),
-            Some(Part::End(Err(error))) => Some(AnswerLine::Error(error)),
-            None => {
-                self.is_complete = true;
-                return Poll::Ready(Some(Err(Incomplete)));
-            }
-        };
-        self.is_complete = true;
-        Poll::Ready(last.map(|last| {
-            let mut line = last.to_json();
-            line.push(b'\n');
-            Ok(line)
-        }))
-    }
+        line.push(b'\n');
+        Some((Ok(line), next))
+    })
 }

@@ -3,9 +3,9 @@
 use super::drawing::{Banner, Mark};
 use crate::model::Ranking;
 use crate::model::view::{PlayerView, PlayerWeekView};
-use crate::web::pages::format::{count, duration, ranking, signed};
+use crate::web::pages::format::{count, duration, ranking};
 use crate::web::pages::names;
-use crate::web::texts::text;
+use crate::web::texts::{grouped, text};
 
 /// Positions before points and time.
 const FIRST_POSITIONS: usize = 2;
@@ -19,7 +19,7 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
             let time_ms: u64 = weeks.iter().map(|week| week.time_ms).sum();
             let points = weeks.iter().map(|week| week.points).sum();
             let counted = vec![
-                text!("banner-points", points = signed(points)).into_owned(),
+                text!("banner-points", points = grouped(points)).into_owned(),
                 duration(time_ms as i64),
                 best.week.clone(),
             ];

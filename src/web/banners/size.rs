@@ -1,10 +1,13 @@
 //! The sizes and formats of banners, and their paths.
 
+use strum::IntoEnumIterator;
+
 use crate::web::problem::Problem;
 use crate::web::texts::language::Chosen;
 
 /// A size of a banner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(in crate::web) enum Size {
     /// The full banner of advertisements, which most forums allow in signatures.
     Wide,
@@ -17,18 +20,11 @@ pub(in crate::web) enum Size {
 }
 
 impl Size {
-    pub const ALL: [Size; 4] = [Size::Wide, Size::Box, Size::Small, Size::Card];
-
     /// The sizes for forums and websites.
     pub const EMBEDDED: [Size; 3] = [Size::Wide, Size::Box, Size::Small];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Size::Wide => "wide",
-            Size::Box => "box",
-            Size::Small => "small",
-            Size::Card => "card",
-        }
+        self.into()
     }
 
     /// Width and height, pixels.
@@ -42,15 +38,16 @@ impl Size {
     }
 
     pub fn parse(name: &str) -> Result<Size, Problem> {
-        Size::ALL.into_iter().find(|size| size.name() == name).ok_or_else(|| {
-            let names = Size::ALL.map(Size::name).join(", ");
+        Size::iter().find(|size| size.name() == name).ok_or_else(|| {
+            let names = Size::iter().map(Size::name).collect::<Vec<_>>().join(", ");
             Problem::not_found(format!("there is no banner of size {name}; sizes are {names}"))
         })
     }
 }
 
 /// The format of a banner, which is the suffix of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(in crate::web) enum Format {
     Png,
     Svg,
@@ -58,20 +55,14 @@ pub(in crate::web) enum Format {
 
 impl Format {
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Png => "png",
-            Format::Svg => "svg",
-        }
+        self.into()
     }
 
     /// Splits the last part of a path: the server or player, and the format.
     pub fn split(file: &str) -> Result<(&str, Format), Problem> {
         let (subject, suffix) = file.rsplit_once('.').unwrap_or((file, ""));
-        let format = [Format::Png, Format::Svg].into_iter().find(|format| format.name() == suffix);
-        let format = format.ok_or_else(|| {
-            Problem::not_found(format!("{file} is not a banner; the path of one ends in .png or .svg"))
-        })?;
-        Ok((subject, format))
+        let no_banner = format!("{file} is not a banner; the path of one ends in .png or .svg");
+        Ok((subject, suffix.parse().map_err(|_| Problem::not_found(no_banner))?))
     }
 }
 
@@ -101,7 +92,7 @@ mod tests {
         for file in ["source://192.0.2.7:1", "7", "", "7.", "7.gif", "7.PNG", ".png7"] {
             assert_eq!(Format::split(file).map_err(|problem| problem.kind), Err(ProblemKind::NotFound), "{file}");
         }
-        for size in Size::ALL {
+        for size in Size::iter() {
             assert_eq!(Size::parse(size.name()), Ok(size));
         }
         assert!(Size::parse("1000x1000").is_err_and(|problem| problem.detail.ends_with("wide, box, small, card")));

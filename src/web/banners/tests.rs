@@ -77,7 +77,7 @@ fn png_size(bytes: &[u8]) -> (u32, u32) {
 
 #[track_caller]
 fn check(banner: &Banner) {
-    for size in Size::ALL {
+    for size in Size::iter() {
         let svg = banner.clone().into_svg(size);
         check_svg(&svg, size);
         let image = png::render(&svg, size).expect("rendered");
@@ -206,7 +206,7 @@ proptest! {
         facts in prop::collection::vec(any::<String>(), 0..5),
         players in prop::collection::vec(prop::option::of(any::<f64>()), 0..200),
     ) {
-        for size in Size::ALL {
+        for size in Size::iter() {
             let banner = Banner {
                 mark: Mark::Offline,
                 name: name.clone(),
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_text_is_rendered(name in "\\PC{0,200}", fact in any::<String>()) {
-        for size in Size::ALL {
+        for size in Size::iter() {
             let svg = banner(&name, &[&fact]).into_svg(size);
             let image = png::render(&svg, size);
             prop_assert!(image.is_ok_and(|bytes| png_size(&bytes) == size.pixels()), "{}", svg);
@@ -238,7 +238,7 @@ fn rendering_time() {
     let banner =
         banner("The House of <long> names ★ Ωμέγα", &["12/16 players", "q3dm17", "rank 1,204", "at 14:05 UTC"]);
     if let Ok(directory) = std::env::var("CLQD_BANNERS_DIR") {
-        for size in Size::ALL {
+        for size in Size::iter() {
             let svg = banner.clone().into_svg(size);
             let image = png::render(&svg, size).expect("rendered");
             let path = std::path::Path::new(&directory).join(size.name());
@@ -246,7 +246,7 @@ fn rendering_time() {
             std::fs::write(path.with_extension("png"), image).expect("written");
         }
     }
-    for size in Size::ALL {
+    for size in Size::iter() {
         let svg = banner.clone().into_svg(size);
         let bytes = png::render(&svg, size).expect("rendered").len();
         let began = std::time::Instant::now();

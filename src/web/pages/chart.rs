@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::format::{signed, utc};
+use super::format::utc;
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS, parse_week_label};
-use crate::web::texts::{decimal, text};
+use crate::web::texts::{decimal, grouped, text};
 
 /// A value in each slot of time, oldest first; `None` is no data.
 pub(super) struct Series<'a> {
@@ -310,8 +310,8 @@ fn rounded_plain(value: f64) -> String {
 /// A value with one decimal, if it is not a whole number.
 pub(super) fn rounded(value: f64) -> String {
     match whole_and_tenth(value) {
-        (whole, 0) => signed(whole),
-        (whole, tenth) => signed(whole) + &decimal(format!(".{tenth}")),
+        (whole, 0) => grouped(whole),
+        (whole, tenth) => grouped(whole) + &decimal(format!(".{tenth}")),
     }
 }
 

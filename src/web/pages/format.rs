@@ -11,19 +11,14 @@ use crate::web::texts::{decimal, grouped, text};
 
 /// `1,204`.
 pub(in crate::web) fn count(number: impl Into<u64>) -> String {
-    signed(i64::try_from(number.into()).unwrap_or(i64::MAX))
-}
-
-/// `-1,204`.
-pub(in crate::web) fn signed(number: i64) -> String {
-    grouped(number)
+    grouped(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
 /// A score in the unit of its ranking.
 pub(super) fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
         Ranking::Clq1 => decimal(format!("{score:.3}")),
-        Ranking::Clq2 | Ranking::Points => signed(score as i64),
+        Ranking::Clq2 | Ranking::Points => grouped(score as i64),
         Ranking::Elo => format!("{score:.0}"),
         Ranking::Time => duration((score * 1_000.0) as i64),
     }
@@ -163,7 +158,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(signed(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
         assert_eq!(count(u64::MAX), "9,223,372,036,854,775,807");
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
+use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
 use super::format::count;
@@ -110,7 +111,7 @@ async fn group(
         (boards.markup)
         @if game.is_some() { p { a href=(feeds::path(&path)) { (text!("winners-feed")) } } }
         h2 { (text!("home-over-time")) }
-        (online::charts(series.as_ref(), game, tag, &Resolution::ALL))
+        (online::charts(series.as_ref(), game, tag, Resolution::VARIANTS))
         h2 { (text!("home-busiest")) }
         (server_table::table(&text!("home-busiest-caption"), &servers))
         p {

@@ -40,7 +40,7 @@ mod sitemap;
 
 use std::sync::Arc;
 
-pub(super) use self::server_table::{game_path, server_path, tag_path};
+pub use self::server_table::{game_path, server_path, tag_path};
 
 use axum::Router;
 use axum::extract::State;

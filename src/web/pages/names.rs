@@ -52,7 +52,7 @@ pub(super) fn server_game(game: &str, url: &str) -> Markup {
 }
 
 /// A game as people write it, if it is known, of any servers or of the one with this URL.
-pub(in crate::web) fn plain_game(game: &str, url: Option<&str>) -> String {
+pub fn plain_game(game: &str, url: Option<&str>) -> String {
     truncated(label(game, url).name)
 }
 
@@ -110,7 +110,7 @@ pub(super) fn hostname(hostname: &str, url: &str) -> Markup {
 }
 
 /// The name of a server without codes, for titles.
-pub(in crate::web) fn plain_hostname(hostname: &str, url: &str) -> String {
+pub fn plain_hostname(hostname: &str, url: &str) -> String {
     let plain = shown(&strip_colours(hostname, ColourCodes::of_url(url)));
     if plain.is_empty() { url.to_owned() } else { truncated(plain) }
 }

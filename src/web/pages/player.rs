@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, day, duration, ranking, score, signed, time};
+use super::format::{count, day, duration, ranking, score, time};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, overview, sessions};
@@ -28,7 +28,7 @@ use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query::{self, Number, Skip};
-use crate::web::texts::{rich_text, text};
+use crate::web::texts::{grouped, rich_text, text};
 
 /// Players of other games who are named.
 const SAME_NAMES_MAX: usize = 20;
@@ -173,8 +173,8 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
     weeks.iter().for_each(|week| *by_server.entry(&week.server).or_default() += week.estimates.points_est_error);
     let points_error = root_of_squares(&mut by_server.into_values()).ceil() as i64;
     html! {
-        div { dt { (text!("player-points-counted")) } dd { (signed(points)) } }
-        div { dt { (estimated(&text!("player-points-estimated"))) } dd { (signed(points_est.round() as i64)) " \u{b1} " (signed(points_error)) } }
+        div { dt { (text!("player-points-counted")) } dd { (grouped(points)) } }
+        div { dt { (estimated(&text!("player-points-estimated"))) } dd { (grouped(points_est.round() as i64)) " \u{b1} " (grouped(points_error)) } }
         div { dt { (text!("player-time-counted")) } dd { (duration(time_ms)) } }
         div { dt { (estimated(&text!("player-time-estimated"))) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } }
     }

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use super::format::utc;
 use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Resolution {
     TenMinutes,
     Hours,
@@ -15,16 +16,9 @@ pub(super) enum Resolution {
 }
 
 impl Resolution {
-    pub const ALL: [Resolution; 4] = [Resolution::TenMinutes, Resolution::Hours, Resolution::Days, Resolution::Weeks];
-
     /// The name in URLs.
     pub fn name(self) -> &'static str {
-        match self {
-            Resolution::TenMinutes => "ten_minutes",
-            Resolution::Hours => "hours",
-            Resolution::Days => "days",
-            Resolution::Weeks => "weeks",
-        }
+        self.into()
     }
 
     pub fn slot_ms(self) -> i64 {

@@ -7,10 +7,11 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
+use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, percent, rounded};
-use super::format::{count, ranking as ranking_name, short_time, signed, time};
+use super::format::{count, ranking as ranking_name, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult};
@@ -29,7 +30,7 @@ use crate::model::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesV
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
 use crate::web::query;
-use crate::web::texts::{rich_text, text};
+use crate::web::texts::{grouped, rich_text, text};
 
 pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path<String>, uri: Uri) -> PageResult {
     let parameters: BoardParameters = query::parse(&uri)?;
@@ -169,8 +170,8 @@ pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
                                     }
                                     @if let Some(note) = note(player) { " " small .soft { "(" (note) ")" } }
                                 }
-                                td .n { @if let Some(points) = player.points { (signed(points)) } }
-                                @if has_pings { td .n { @if let Some(ping) = player.ping { (signed(ping.into())) } } }
+                                td .n { @if let Some(points) = player.points { (grouped(points)) } }
+                                @if has_pings { td .n { @if let Some(ping) = player.ping { (grouped(ping.into())) } } }
                                 @if has_starts { td { @if let Some(since_ms) = player.since_ms { (short_time(since_ms, "%H:%M")) } } }
                             }
                         }
@@ -190,7 +191,7 @@ enum Graph {
 
 impl Graph {
     fn all() -> impl Iterator<Item = Graph> {
-        Resolution::ALL.into_iter().map(Graph::Players).chain([Graph::Ranks])
+        Resolution::VARIANTS.iter().copied().map(Graph::Players).chain([Graph::Ranks])
     }
 
     fn name(self) -> &'static str {

@@ -10,17 +10,17 @@ use crate::model::view::{PublicServer, ServerSummary};
 use crate::web::texts::text;
 
 /// The path of a server's page.
-pub(in crate::web) fn server_path(url: &str) -> String {
+pub fn server_path(url: &str) -> String {
     format!("/servers/{}", names::path(url))
 }
 
 /// The path of a game's page.
-pub(in crate::web) fn game_path(game: &str) -> String {
+pub fn game_path(game: &str) -> String {
     format!("/games/{}", names::segment(game))
 }
 
 /// The path of a tag's page.
-pub(in crate::web) fn tag_path(tag: &str) -> String {
+pub fn tag_path(tag: &str) -> String {
     format!("/tags/{}", names::segment(tag))
 }
 
@@ -39,16 +39,25 @@ pub(super) fn seen(server: &PublicServer) -> Markup {
 }
 
 pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
+    table_of(caption, servers, true)
+}
+
+/// As [`table`], with fewer columns.
+pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
+    table_of(caption, servers, false)
+}
+
+fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
-                caption { (caption) }
+                caption { @if is_whole { (caption) } @else { span .unseen { (caption) } } }
                 thead {
                     tr {
                         th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
-                        th scope="col" { (text!("server-table-25-hours")) } th scope="col" { (text!("map")) }
-                        th scope="col" { (text!("game")) } th scope="col" .n { (text!("rank")) }
-                        th scope="col" { (text!("server-table-seen")) }
+                        @if is_whole { th scope="col" { (text!("server-table-25-hours")) } }
+                        th scope="col" { (text!("map")) } th scope="col" { (text!("game")) }
+                        @if is_whole { th scope="col" .n { (text!("rank")) } th scope="col" { (text!("server-table-seen")) } }
                     }
                 }
                 tbody {
@@ -56,15 +65,21 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
                         tr {
                             td .name {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
-                                @if let Some(country) = geo::country_of_url(&server.url) { " " (flag(&country)) }
-                                @if server.greylisted { " " span .badge { (text!("server-table-not-ranked")) } }
+                                @if is_whole {
+                                    @if let Some(country) = geo::country_of_url(&server.url) { " " (flag(&country)) }
+                                    @if server.greylisted { " " span .badge { (text!("server-table-not-ranked")) } }
+                                }
                             }
                             td .n { (players(server)) "/" (count(server.slots)) }
-                            td { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
+                            @if is_whole {
+                                td { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
+                            }
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
-                            td .name { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
-                            td .n { @if let Some(rank) = server.rank { (count(rank)) } }
-                            td { (seen(server)) }
+                            td class=[is_whole.then_some("name")] { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
+                            @if is_whole {
+                                td .n { @if let Some(rank) = server.rank { (count(rank)) } }
+                                td { (seen(server)) }
+                            }
                         }
                     }
                 }
@@ -77,34 +92,6 @@ pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
 /// Where a server is.
 pub(super) fn flag(country: &Country) -> Markup {
     html! { span .soft title=(names::country(&country.code, &country.name)) { (country.flag()) " " (country.code) } }
-}
-
-/// As [`table`], with fewer columns.
-pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
-    html! {
-        div .scroll tabindex="0" role="region" aria-label=(caption) {
-            table {
-                caption { span .unseen { (caption) } }
-                thead {
-                    tr {
-                        th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
-                        th scope="col" { (text!("map")) } th scope="col" { (text!("game")) }
-                    }
-                }
-                tbody {
-                    @for ServerSummary { public: server, .. } in servers {
-                        tr {
-                            td .name { a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) } }
-                            td .n { (players(server)) "/" (count(server.slots)) }
-                            td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
-                            td { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
-                        }
-                    }
-                }
-            }
-        }
-        @if servers.is_empty() { p { (text!("server-table-none")) } }
-    }
 }
 
 /// The number of players, marked if it is not believed.

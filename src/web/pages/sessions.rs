@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::format::{count, duration, short_time, signed, utc, weekday};
+use super::format::{count, duration, short_time, utc, weekday};
 use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark};
 use super::names;
 use super::server_table::{map_path, server_path};
@@ -12,7 +12,7 @@ use crate::api::requests::ServersVisitors;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::model::url::ServerUrl;
 use crate::model::view::session::{Companion, SessionView, Visitor, Visitors};
-use crate::web::texts::{rich_text, text};
+use crate::web::texts::{grouped, rich_text, text};
 
 /// Sessions that the pages are computed from, at most.
 pub(super) const OF_PLAYER_MAX: u32 = 1_000;
@@ -94,7 +94,7 @@ fn until(open: bool, end_ms: i64) -> Markup {
 }
 
 fn points(points: Option<i64>) -> String {
-    points.map_or_else(|| "-".to_owned(), signed)
+    points.map_or_else(|| "-".to_owned(), grouped)
 }
 
 /// The players who were on the same servers at the same time.

@@ -7,9 +7,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound, Refused};
 use super::rows::{BoardHeadRow, EntryRow, WindowRow};
@@ -21,7 +19,7 @@ use crate::model::view::board::{BoardAnswer, BoardQuery, BoardRow, BoardSelector
 use crate::web::answer::{CLOSED_MAX_AGE_S, MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query::{self, Name, Number, PlayerKey, Position, RowCount};
+use crate::web::query::{self, Name, Number, PlayerKey, Position, RowCount, describe};
 
 /// The ranking without `ranking`, as of `clqd board`.
 const RANKING_DEFAULT: Ranking = Ranking::Clq1;
@@ -93,13 +91,7 @@ struct WindowList<'a> {
 /// The description of the parameter `ranking`.
 struct RankingName;
 
-impl PartialSchema for RankingName {
-    fn schema() -> RefOr<Schema> {
-        query::names_schema(Ranking::ALL.map(Ranking::name), RANKING_DEFAULT.name())
-    }
-}
-
-impl ToSchema for RankingName {}
+describe!(RankingName, query::names_schema(Ranking::ALL.map(Ranking::name), RANKING_DEFAULT.name()));
 
 /// Returns a part of a board
 ///

@@ -6,9 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{IntoParams, ToSchema};
 
 use super::responses::{Cached, NotFound, Removed};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
@@ -18,7 +16,7 @@ use crate::model::server_page::ServerOrder;
 use crate::web::answer::{MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
-use crate::web::query::{self, CountryCode, Name, Number, RowCount};
+use crate::web::query::{self, CountryCode, Name, Number, RowCount, describe};
 
 /// A scan class.
 type ClassNumber = Number<1, 7>;
@@ -79,13 +77,7 @@ struct ServerList<'a> {
 /// The description of the parameter `order`.
 struct OrderName;
 
-impl PartialSchema for OrderName {
-    fn schema() -> RefOr<Schema> {
-        query::names_schema(ServerOrder::ALL.map(ServerOrder::name), ServerOrder::default().name())
-    }
-}
-
-impl ToSchema for OrderName {}
+describe!(OrderName, query::names_schema(ServerOrder::ALL.map(ServerOrder::name), ServerOrder::default().name()));
 
 /// Lists servers, in pages
 ///
