@@ -5,8 +5,10 @@
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::str::FromStr;
 
 use Applies::{Reload, Restart};
+use strum::VariantNames;
 
 use super::WebhookEvent;
 use crate::api::requests::check_scanner_name;
@@ -261,15 +263,15 @@ pub const KEYS: &[KeySpec] = &[
         .described("10000", "Largest number of games. A further game is treated like one above the daily limit."),
     key("screen", "maps_max", whole(1, 1_000_000_000, "maps"), Reload)
         .described("1000000", "Largest number of maps. A further map is treated like one above the daily limit."),
-    key("screen", "spectator_points", ValueType::Texts(spectator_points), Reload)
+    key("screen", "spectator_points", ValueType::Texts(parsed::<SpectatorPoints>), Reload)
         .described(r#"["darkplaces_games=-666", "Warsow=-9999", "Warfork=-9999", "quakeworld://=-9999"]"#, r#"Points that mark a spectator: `"GAME=POINTS"`, `"SCHEME://=POINTS"`, or `"darkplaces_games=POINTS"` for the games of `names.darkplaces_games`."#),
     key("screen", "gain_max", whole(1, crate::limits::POINTS_ABS_MAX, "points"), Reload)
         .described("1000000", "A larger gain of points between two scans counts as 0."),
     key("boards", "windows", ValueType::Texts(window), Reload)
         .described("[]", r#"Types of windows in addition to the week. `"hour keep=48"`, `"day keep=31"`, `"month keep=13"`: hours of UTC, days and months of `time_zone`; `keep` is the number of closed windows to keep (default 4; 0 keeps all). `"all-time"`: one window that never ends. `"12 base=2026-01-05T00:00:00Z duration=3d every=1d repeat=100 keep=5"`: a custom type with a number from 10 on. Window 0 begins at `base`. `every` is the time between the beginnings of two windows (default: `duration`), `repeat` their number (default 0: without end). Windows may overlap; at most 32 may run at the same time. Durations are written 90s, 15m, 6h, 3d or 2w, and are at least one minute. See [boards-and-windows.md](boards-and-windows.md#windows)."#),
-    key("boards", "low_is_better", ValueType::Texts(low_is_better), Reload)
+    key("boards", "low_is_better", ValueType::Texts(parsed::<LowIsBetter>), Reload)
         .described("[]", r#"Boards on which the lowest score is best: `"points"` for all boards, or for one scope `"points game:NAME"`, `"points tag:NAME"` or `"points server:URL"`. All queries of boards use this order, and so do the positions in MySQL, in all weeks that are kept. Best positions of weeks that were closed before do not change. The same applies to `boards.tie_breakers`. See [boards-and-windows.md](boards-and-windows.md#order)."#),
-    key("boards", "tie_breakers", ValueType::Texts(tie_breaker), Reload)
+    key("boards", "tie_breakers", ValueType::Texts(parsed::<TieBreaker>), Reload)
         .described("[]", r#"Boards on which another ranking orders equal scores: `"points time"` for all boards, or for one scope `"clq2 points game:NAME"`, which takes precedence. Among equal scores the better in the other ranking comes first, then the score that was reached earlier. `boards.low_is_better` also applies to the other ranking."#),
     key("boards", "closed_cache_bytes_max", whole(0, 1 << 40, "bytes"), Reload)
         .described("1073741824", "Memory for the boards of games and tags in closed windows. The least recently used board is evicted first, and those of weeks that ended within the last two weeks last. It is built again on request."),
@@ -381,7 +383,7 @@ pub const KEYS: &[KeySpec] = &[
 
 /// The keys of an `[[import]]` section. They have no place in the shipped file.
 pub const IMPORT_KEYS: &[KeySpec] = &[
-    key("import", "master", ValueType::Text(master_url), Reload),
+    key("import", "master", ValueType::Text(parsed::<ListUrl>), Reload),
     key("import", "scheme", ValueType::Text(server_scheme), Reload),
     key("import", "tags", ValueType::Texts(tag), Reload),
     key("import", "every_s", whole(3_600, 2_419_200, "s"), Reload),
@@ -416,16 +418,16 @@ fn accept_any(_: &str) -> Result<(), String> {
     Ok(())
 }
 
+fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<(), String> {
+    text.parse::<T>().map(|_| ()).map_err(|error| error.to_string())
+}
+
 fn not_empty(text: &str) -> Result<(), String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(()) }
 }
 
 fn engine_name(text: &str) -> Result<(), String> {
     if text.is_empty() { Ok(()) } else { check_scanner_name(text) }
-}
-
-fn master_url(text: &str) -> Result<(), String> {
-    text.parse::<ListUrl>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn server_scheme(text: &str) -> Result<(), String> {
@@ -508,7 +510,7 @@ fn permission(text: &str) -> Result<(), String> {
 
 /// Empty, or scheme and host.
 fn public_url(text: &str) -> Result<(), String> {
-    if text.is_empty() { Ok(()) } else { text.parse::<PublicUrl>().map(|_| ()).map_err(|error| error.to_string()) }
+    if text.is_empty() { Ok(()) } else { parsed::<PublicUrl>(text) }
 }
 
 fn site_title(text: &str) -> Result<(), String> {
@@ -549,11 +551,10 @@ fn webhook_url(text: &str) -> Result<(), String> {
 }
 
 fn webhook_event(text: &str) -> Result<(), String> {
-    if WebhookEvent::ALL.iter().any(|event| event.name() == text) {
+    if WebhookEvent::VARIANTS.contains(&text) {
         return Ok(());
     }
-    let names = WebhookEvent::ALL.map(WebhookEvent::name).join(", ");
-    Err(format!("{text:?} is no event; events are {names}"))
+    Err(format!("{text:?} is no event; events are {}", WebhookEvent::VARIANTS.join(", ")))
 }
 
 fn site_link(text: &str) -> Result<(), String> {
@@ -569,18 +570,6 @@ fn window(text: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn low_is_better(text: &str) -> Result<(), String> {
-    text.parse::<LowIsBetter>().map(|_| ()).map_err(|error| error.to_string())
-}
-
-fn spectator_points(text: &str) -> Result<(), String> {
-    text.parse::<SpectatorPoints>().map(|_| ()).map_err(|error| error.to_string())
-}
-
-fn tie_breaker(text: &str) -> Result<(), String> {
-    text.parse::<TieBreaker>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 fn log_filter(text: &str) -> Result<(), String> {

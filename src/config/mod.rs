@@ -30,7 +30,7 @@ use crate::limits::IMPORTED_SERVERS_MAX;
 use crate::master::ListUrl;
 use crate::model::ScanBudget;
 use crate::proto::Authentication;
-use crate::rank::Quarter;
+use crate::rank::{EloRules, Quarter, RoundRules};
 
 /// The shipped file: all keys, with their defaults.
 pub const DEFAULTS: &str = include_str!("../../config/clqd.toml");
@@ -55,9 +55,9 @@ pub struct Config {
     pub scan: ScanConfig,
     pub rules: RulesConfig,
     pub names: NamesConfig,
-    pub rounds: RoundsConfig,
+    pub rounds: RoundRules,
     pub clq2: Clq2Config,
-    pub elo: EloConfig,
+    pub elo: EloRules,
     pub screen: ScreenConfig,
     pub boards: BoardsConfig,
     pub clock: ClockConfig,
@@ -145,26 +145,10 @@ pub struct RulesConfig {
     pub number: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RoundsConfig {
-    pub round_drop_min: i64,
-    pub round_drop_ratio: f64,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clq2Config {
     pub quarter: Quarter,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EloConfig {
-    pub k: f64,
-    /// 0: no limit.
-    pub k_times_opponents_max: f64,
-    pub carry_over: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,22 +237,6 @@ impl ArchiveConfig {
             }
             None => self.url.clone(),
         }
-    }
-
-    /// The password from `password_file`, else from the systemd credential in
-    /// `credentials_dir` (`$CREDENTIALS_DIRECTORY`). `None`: use the URL's password. An
-    /// empty credential counts as none. One line end after the password is removed.
-    pub fn password(&self, credentials_dir: Option<&Path>) -> Result<Option<String>, ConfigError> {
-        let read = |path: &Path| {
-            std::fs::read_to_string(path)
-                .map(|text| text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
-                .map_err(|source| ConfigError::Read { file: path.to_owned(), source })
-        };
-        if !self.password_file.as_os_str().is_empty() {
-            return read(&self.password_file).map(Some);
-        }
-        let credential = credentials_dir.map(|dir| dir.join(PASSWORD_CREDENTIAL)).filter(|path| path.exists());
-        Ok(credential.map(|path| read(&path)).transpose()?.filter(|password| !password.is_empty()))
     }
 }
 
@@ -406,27 +374,14 @@ pub enum WebhookKind {
 }
 
 /// What a webhook tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum WebhookEvent {
     ServerDown,
     ServerUp,
     WeekClosed,
     NewLeader,
-}
-
-impl WebhookEvent {
-    pub const ALL: [WebhookEvent; 4] =
-        [WebhookEvent::ServerDown, WebhookEvent::ServerUp, WebhookEvent::WeekClosed, WebhookEvent::NewLeader];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            WebhookEvent::ServerDown => "server_down",
-            WebhookEvent::ServerUp => "server_up",
-            WebhookEvent::WeekClosed => "week_closed",
-            WebhookEvent::NewLeader => "new_leader",
-        }
-    }
 }
 
 /// A URL that is never printed, because anyone who knows it can send messages.

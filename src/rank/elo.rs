@@ -3,8 +3,9 @@
 /// Initial rating, also used for every unusable entry.
 pub const ELO_START: f64 = 1000.0;
 
-/// Settings of docs/rules.md section 7.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Settings of docs/rules.md section 7: the section `elo` of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EloRules {
     pub k: f64,
     /// K times the number of opponents is at most this; 0: no limit.

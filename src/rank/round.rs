@@ -2,12 +2,15 @@
 
 use crate::model::server::PlayerEntry;
 
-/// Settings of docs/rules.md section 4.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Settings of docs/rules.md section 4: the section `rounds` of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RoundRules {
     /// The minimum fall of the points in common.
+    #[serde(rename = "round_drop_min")]
     pub drop_min: i64,
     /// The remaining points must be below this share.
+    #[serde(rename = "round_drop_ratio")]
     pub drop_ratio: f64,
 }
 
