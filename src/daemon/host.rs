@@ -157,7 +157,7 @@ impl Shared {
         counters.extend(self.scanners.counters().map(|(name, count)| (format!("scanners.{name}"), count)));
         counters.insert("control.idle_connections_closed".to_owned(), self.admin_connections.idle_closed.get());
         counters.insert("control.connections_refused".to_owned(), self.admin_connections.refused.get());
-        counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.count());
+        counters.insert("control.rescan_results_dropped".to_owned(), self.rescans_dropped.get());
         counters
     }
 }

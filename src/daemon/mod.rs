@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
+use prometheus_client::metrics::counter::Counter;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -108,7 +109,7 @@ struct Shared {
     captures: Arc<CaptureCounters>,
     log_rewriter: LogRewriterStatus,
     /// Results of rescans that their clients did not read in time.
-    rescans_dropped: rescan_results::DropCounter,
+    rescans_dropped: Counter,
     /// `None`: searches are off.
     name_search: Option<Arc<name_search::NameSearch>>,
     history: Arc<history::History>,
@@ -202,8 +203,13 @@ impl Daemon {
         file: Option<PathBuf>,
         log: Option<LogFilter>,
     ) -> anyhow::Result<Daemon> {
-        let state_in_use = StateInUseCheck::of(&config);
-        blocking(move || state_in_use.run()).await?;
+        // Another process may be stopping, which takes some seconds; a daemon that serves its control socket is not.
+        let (state_dir, control_socket) = (config.state_dir.clone(), config.control_socket.clone());
+        let wait_for_state = move || {
+            store::wait_until_unlocked(&state_dir, &|| UnixStream::connect(&control_socket).is_ok())
+                .context("cannot start: stop the process that uses the state, or set another state_dir")
+        };
+        blocking(wait_for_state).await?;
         // Before the state is opened, which takes time.
         let mut settings = config.web_settings();
         let port = match settings.listen {
@@ -220,8 +226,7 @@ impl Daemon {
         {
             geo::set(countries);
         }
-        let logo = config.logo().map(web::Logo::load).transpose();
-        settings.identity.logo = logo.context("cannot use the logo (setting site.logo)")?;
+        settings.identity.logo = config.logo().context("cannot use the logo (setting site.logo)")?;
         let site = Arc::new(Site::new(&settings, WebLimits::default()));
         apply_web_settings(&site, &config)?;
         let web = port.map(|port| site.serve(port));
@@ -243,7 +248,7 @@ impl Daemon {
 
         let (engine, commands) = EngineHandle::new();
         let heartbeat = Arc::new(engine_thread::Heartbeat::default());
-        let rescans_dropped = rescan_results::DropCounter::default();
+        let rescans_dropped = Counter::default();
         let capture_counters = Arc::<CaptureCounters>::default();
         let captures = config.capture.is_enabled().then(|| {
             let config = &config.capture;
@@ -427,25 +432,6 @@ async fn log_if_slow<T>(what: &str, step: impl Future<Output = T>) -> T {
 /// Runs blocking work on another thread. A stop during the start does not wait for it.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> anyhow::Result<T> {
     tokio::task::spawn_blocking(work).await?
-}
-
-/// Waits some seconds for a process that has the state open, such as a daemon that is stopping. A
-/// daemon that serves its control socket is not stopping.
-struct StateInUseCheck {
-    state_dir: PathBuf,
-    control_socket: PathBuf,
-}
-
-impl StateInUseCheck {
-    fn of(config: &Config) -> StateInUseCheck {
-        StateInUseCheck { state_dir: config.state_dir.clone(), control_socket: config.control_socket.clone() }
-    }
-
-    fn run(self) -> anyhow::Result<()> {
-        let is_daemon_running = || UnixStream::connect(&self.control_socket).is_ok();
-        store::wait_until_unlocked(&self.state_dir, &is_daemon_running)
-            .context("cannot start: stop the process that uses the state, or set another state_dir")
-    }
 }
 
 /// Opens the log for writing. The state contains its events.

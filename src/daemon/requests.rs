@@ -303,7 +303,7 @@ impl Run for Rescan {
             (_, 0) => notes.push("the servers were removed before their scans ended".to_owned()),
             _ => {}
         }
-        if let dropped @ 1.. = results.dropped.count() {
+        if let dropped @ 1.. = results.dropped.get() {
             notes.push(format!(
                 "{dropped} results are missing because they were not read in time; those servers were scanned nevertheless"
             ));

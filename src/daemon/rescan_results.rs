@@ -6,9 +6,8 @@
 //! themselves are applied as usual.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 
 use crate::api::requests::ScanRow;
@@ -19,32 +18,19 @@ use crate::model::ServerKey;
 /// rescan` reads far faster than servers answer and never fills its queue.
 const RESULTS_MAX: usize = 1_000;
 
-/// Number of dropped results, of one rescan or of all since the start.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DropCounter(Arc<AtomicU64>);
-
-impl DropCounter {
-    fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// The client's end of a rescan.
 #[derive(Debug)]
 pub(super) struct ScanResults {
     /// Ends after the last result.
     pub(super) rows: mpsc::Receiver<ScanRow>,
-    pub(super) dropped: DropCounter,
+    /// Results that did not fit.
+    pub(super) dropped: Counter,
 }
 
 #[derive(Clone, Debug)]
 struct Waiter {
     rows: mpsc::Sender<ScanRow>,
-    dropped: DropCounter,
+    dropped: Counter,
 }
 
 /// The rescans that wait for results.
@@ -52,19 +38,19 @@ struct Waiter {
 pub(super) struct RescanWaiters {
     waiting: HashMap<ServerKey, Vec<Waiter>>,
     /// Results that were dropped, of all rescans.
-    dropped: DropCounter,
+    dropped: Counter,
 }
 
 impl RescanWaiters {
     /// `dropped` counts the dropped results of all rescans.
-    pub(super) fn new(dropped: DropCounter) -> RescanWaiters {
+    pub(super) fn new(dropped: Counter) -> RescanWaiters {
         RescanWaiters { waiting: HashMap::new(), dropped }
     }
 
     /// Registers a rescan for one result of each server.
     pub(super) fn begin(&mut self, servers: impl IntoIterator<Item = ServerKey>) -> ScanResults {
         let (rows, results) = mpsc::channel(RESULTS_MAX);
-        let waiter = Waiter { rows, dropped: DropCounter::default() };
+        let waiter = Waiter { rows, dropped: Counter::default() };
         for server in servers {
             let waiters = self.waiting.entry(server).or_default();
             // Disconnected clients must not accumulate until the server answers.
@@ -93,7 +79,7 @@ impl RescanWaiters {
 /// Rescans that wait for one result.
 pub(super) struct WaitingRescans {
     waiters: Vec<Waiter>,
-    dropped: DropCounter,
+    dropped: Counter,
 }
 
 impl WaitingRescans {
@@ -101,8 +87,8 @@ impl WaitingRescans {
     pub(super) fn send(self, row: &ScanRow) {
         for waiter in self.waiters {
             if let Err(mpsc::error::TrySendError::Full(_)) = waiter.rows.try_send(row.clone()) {
-                waiter.dropped.add_one();
-                self.dropped.add_one();
+                waiter.dropped.inc();
+                self.dropped.inc();
             }
         }
     }
@@ -131,7 +117,7 @@ mod tests {
 
     #[test]
     fn slow_client_loses_results_beyond_the_queue_and_gets_their_count() {
-        let all = DropCounter::default();
+        let all = Counter::default();
         let mut rescans = RescanWaiters::new(all.clone());
         let servers = || (0..RESULTS_MAX as u32 + 500).map(ServerKey);
         let mut slow = rescans.begin(servers());
@@ -141,9 +127,9 @@ mod tests {
             rescans.take(server).unwrap().send(&row(server.0));
             read += u32::from(quick.rows.try_recv().is_ok());
         }
-        assert_eq!((read as usize, quick.dropped.count()), (RESULTS_MAX + 500, 0));
+        assert_eq!((read as usize, quick.dropped.get()), (RESULTS_MAX + 500, 0));
         let received = std::iter::from_fn(|| slow.rows.try_recv().ok()).count();
-        assert_eq!((received, slow.dropped.count(), all.count()), (RESULTS_MAX, 500, 500));
+        assert_eq!((received, slow.dropped.get(), all.get()), (RESULTS_MAX, 500, 500));
         assert!(slow.rows.blocking_recv().is_none(), "the channel has ended");
     }
 
@@ -156,6 +142,6 @@ mod tests {
         let mut results = rescans.begin([ServerKey(1)]);
         assert_eq!(rescans.waiting[&ServerKey(1)].len(), 1);
         rescans.take(ServerKey(1)).unwrap().send(&row(1));
-        assert!(results.rows.try_recv().is_ok() && rescans.waiting.is_empty() && rescans.dropped.count() == 0);
+        assert!(results.rows.try_recv().is_ok() && rescans.waiting.is_empty() && rescans.dropped.get() == 0);
     }
 }

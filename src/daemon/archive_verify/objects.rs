@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Verifier, failed, incomplete};
 use crate::api::{ApiError, Progress};
 use crate::archive::RowDifference;
+use crate::engine::StoreReader as _;
 use crate::model::OutboxKey;
 use crate::model::archive::{ArchiveJob, ExpectedObjects};
 use crate::model::outbox::ResyncCursor;
@@ -63,11 +64,11 @@ impl Verifier<'_> {
             let Some(object) = difference.object else { continue };
             different.entry(object).or_default().push(difference);
         }
-        let pending = {
-            let keys: Vec<OutboxKey> = different.keys().copied().collect();
-            self.shared.engine.call(move |thread| Ok(thread.are_in_outbox(&keys))).await?
-        };
-        for ((object, differences), is_pending) in different.into_iter().zip(pending) {
+        let keys: Vec<OutboxKey> = different.keys().copied().collect();
+        let pending = self.shared.engine.call(move |thread| {
+            Ok(keys.into_iter().map(|key| thread.state.store.outbox_contains(key)).collect::<Vec<bool>>())
+        });
+        for ((object, differences), is_pending) in different.into_iter().zip(pending.await?) {
             let value = expected.get(&object);
             let is_at_rest = !is_pending
                 && after.get(&object) == value

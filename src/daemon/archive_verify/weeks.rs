@@ -9,6 +9,7 @@ use crate::api::ApiError;
 use crate::archive::RowDifference;
 use crate::model::archive::{ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::{GameKey, ServerKey, WeekKey};
+use crate::state::State;
 
 /// Pause between two requests for a chunk that is being prepared.
 const CHUNK_PAUSE: Duration = Duration::from_millis(20);
@@ -49,7 +50,7 @@ impl Verifier<'_> {
             true => Vec::new(),
             false => {
                 let servers: Vec<ServerKey> = by_server.keys().copied().collect();
-                self.shared.engine.call(move |thread| Ok(thread.changed_weeks(week, &servers))).await?
+                self.shared.engine.call(move |thread| Ok(thread.state.engine.changed_weeks(week, &servers))).await?
             }
         };
         for ExpectedWeek { server, url, is_pending, values } in servers {
@@ -86,7 +87,11 @@ impl Verifier<'_> {
             if is_pending {
                 break false;
             }
-            match self.shared.engine.call(move |thread| thread.expected_week_chunk(request)).await? {
+            let chunk = self.shared.engine.call(move |thread| {
+                let State { engine, store } = &mut thread.state;
+                Ok(engine.expected_week_chunk(store, request)?)
+            });
+            match chunk.await? {
                 WeekChunk::Preparing => tokio::time::sleep(CHUNK_PAUSE).await,
                 WeekChunk::NotAvailable => break false,
                 WeekChunk::Chunk { copy_id, week: values } => {
@@ -102,8 +107,9 @@ impl Verifier<'_> {
             }
         };
         let servers = vec![server];
-        let changed = self.shared.engine.call(move |thread| Ok(thread.changed_weeks(week, &servers))).await?;
-        if !is_complete || (count > 0 && !changed.is_empty()) {
+        let changed = self.shared.engine.call(move |thread| Ok(thread.state.engine.changed_weeks(week, &servers)));
+        let has_changed = !changed.await?.is_empty();
+        if !is_complete || (count > 0 && has_changed) {
             self.unsettled.entry(week).or_default().insert(server);
             return Ok(());
         }
@@ -118,6 +124,6 @@ impl Verifier<'_> {
 
     /// The last game that there is.
     async fn last_game(&self) -> Result<GameKey, ApiError> {
-        Ok(self.shared.engine.call(|thread| Ok(thread.last_game())).await?)
+        Ok(self.shared.engine.call(|thread| Ok(GameKey(thread.state.engine.last_keys().game))).await?)
     }
 }

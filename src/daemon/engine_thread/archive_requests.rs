@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 use super::EngineThread;
 use crate::api::requests::WeekRange;
 use crate::api::{ApiError, ErrorCode};
-use crate::engine::{StoreReader as _, WeekRangeError};
-use crate::model::archive::{ExpectedObjects, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
+use crate::engine::WeekRangeError;
+use crate::model::archive::{ExpectedObjects, ExpectedStep, ResendStep};
 use crate::model::calendar::parse_week_label;
 use crate::model::outbox::{ArchiveStep, ResyncCursor};
-use crate::model::{GameKey, OutboxKey, ServerKey, WeekKey, WindowKey};
+use crate::model::{ServerKey, WeekKey};
 use crate::state::State;
 
 /// Servers whose week is queued in one step: some milliseconds.
@@ -105,35 +105,5 @@ impl EngineThread {
         }
         let State { engine, store } = &self.state;
         Ok(Ok(engine.expected_objects(store, from, VERIFIED_OBJECTS_MAX, VERIFIED_ROWS_MAX)?))
-    }
-
-    /// Which of these entries are in the outbox.
-    pub(in crate::daemon) fn are_in_outbox(&self, keys: &[OutboxKey]) -> Vec<bool> {
-        keys.iter().map(|key| self.state.store.outbox_contains(*key)).collect()
-    }
-
-    pub(in crate::daemon) fn has_server(&self, server: ServerKey) -> bool {
-        self.state.engine.has_server(server)
-    }
-
-    pub(in crate::daemon) fn last_game(&self) -> GameKey {
-        GameKey(self.state.engine.last_keys().game)
-    }
-
-    pub(in crate::daemon) fn kept_windows(&self) -> Vec<WindowKey> {
-        self.state.engine.kept_windows()
-    }
-
-    pub(in crate::daemon) fn expected_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {
-        Ok(self.state.engine.expected_week_chunk(&self.state.store, request)?)
-    }
-
-    /// Which of these weeks changed since they were last compared.
-    pub(in crate::daemon) fn changed_weeks(&self, week: WeekKey, servers: &[ServerKey]) -> Vec<ServerKey> {
-        self.state.engine.changed_weeks(week, servers)
-    }
-
-    pub(in crate::daemon) fn end_verification(&mut self) {
-        self.state.engine.end_verification();
     }
 }

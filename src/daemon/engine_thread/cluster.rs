@@ -18,16 +18,6 @@ impl EngineThread {
         self.log.is_following()
     }
 
-    /// The last batch in the files of this engine, and whether they need a whole segment first.
-    pub(in crate::daemon) fn copied(&self) -> (u64, bool) {
-        self.log.copied()
-    }
-
-    /// The last batch in the files.
-    pub(in crate::daemon) fn synced(&self) -> u64 {
-        self.log.synced()
-    }
-
     /// The last batch that the cluster has accepted, and the times of the requests to forget players, Unix ms, in order.
     pub(in crate::daemon) fn synced_and_forgotten(&self) -> (u64, Vec<i64>) {
         let forgotten = self.state.engine.forgotten();

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, oneshot};
 
 use self::archived::Marks;
@@ -44,7 +45,7 @@ use crate::daemon::board_builder::BoardBuilder;
 use crate::daemon::disk_space::DiskSpace;
 use crate::daemon::log_rewriting::LogRewriter;
 use crate::daemon::log_thread::LogThread;
-use crate::daemon::rescan_results::{DropCounter, RescanWaiters};
+use crate::daemon::rescan_results::RescanWaiters;
 use crate::daemon::scanners::Scanners;
 use crate::daemon::views::{EngineThreadStatus, Publisher, Views};
 use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
@@ -106,13 +107,13 @@ enum NameRemoval {
 }
 
 pub struct EngineThread {
-    state: State,
+    pub(super) state: State,
     /// Applies the log of a cluster, while another engine leads.
     followed: EventApplier,
     /// Settings in batches that the state has, but its files do not have yet.
     settings_of_applied: Option<RecordedSettings>,
     marks: Marks,
-    log: LogThread,
+    pub(super) log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
     /// What scanners have handed in and is not in the log yet, by batch and name of the scanner.
@@ -186,7 +187,7 @@ impl EngineThread {
         scanning: Scanning,
         config: &Config,
         heartbeat: Arc<Heartbeat>,
-        dropped: DropCounter,
+        dropped: Counter,
     ) -> EngineThread {
         let Recorders { log, log_rewriter, captures } = recorders;
         state.store.set_database_settings(config.store.database_settings());
