@@ -5,14 +5,16 @@
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 /// Positions up to this one are the top of a board.
 const TOP_POSITIONS: u32 = 10;
 
 /// A player by game and normalised name. States of different replays have different keys for one player.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct NamedPlayer {
     pub game: String,
+    #[serde(rename = "player")]
     pub name: String,
 }
 
@@ -53,8 +55,9 @@ pub struct MovedBy {
 }
 
 /// A player who enters or leaves the first ten. A position is `None` if the player is not on the board.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TopChange<P> {
+    #[serde(flatten)]
     pub player: P,
     pub before: Option<u32>,
     pub after: Option<u32>,

@@ -11,16 +11,17 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::api::requests::{self, ChangeOutcome, ServerChange, ServersAdd};
 use crate::api::{Tagged, URLS_PER_REQUEST_MAX, check_tag, json};
 use crate::cli::arguments::parse_tag;
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
-use crate::cli::import_progress::ImportProgress;
 use crate::cli::output::RESCAN_FAILED;
 use crate::cli::output::format::{group_digits, sanitize};
 use crate::cli::output::status::describe_retry;
@@ -36,6 +37,9 @@ use crate::proto::parse_server_url;
 
 /// Largest JSON list read, bytes. DDNet's has about 2 MB, Steam's some 400 bytes a server.
 const JSON_BYTES_MAX: u64 = 512 * 1_024 * 1_024;
+
+/// Time between two images of the spinner.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Add the servers of a file, of master servers or of a website
 ///
@@ -134,7 +138,9 @@ fn add(name: &str, list: ImportList, app: &CliContext) -> anyhow::Result<ExitCod
 
 /// Adds the servers, and a change for each.
 fn send(client: &mut Client, servers: Vec<ListedServer>, changes: &mut Vec<LineChange>) -> Result<(), ClientError> {
-    let progress = ImportProgress::adding(servers.len());
+    // Shown only on a terminal, and until it is dropped.
+    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} servers, {elapsed}").expect("a valid template");
+    let bar = ProgressBar::new(servers.len() as u64).with_style(style);
     let mut by_tags = BTreeMap::<Vec<String>, Vec<(Option<usize>, String)>>::new();
     for ListedServer { line, url, tags } in servers {
         by_tags.entry(tags).or_default().push((line, url.into()));
@@ -145,7 +151,7 @@ fn send(client: &mut Client, servers: Vec<ListedServer>, changes: &mut Vec<LineC
             let mut lines = chunk.iter().map(|&(line, _)| line);
             client.send(&ServersAdd { urls, tags: tags.clone(), import: true }, |change| {
                 changes.push((lines.next().flatten(), change));
-                progress.added();
+                bar.inc(1);
                 Ok(())
             })?;
         }
@@ -247,9 +253,10 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
     let mut failures = Vec::new();
     let mut list = ImportList::default();
     for master in &masters {
-        let progress = ImportProgress::querying(&master.to_string());
-        let fetched = runtime.block_on(fetch(master, &user_agent, |addresses| progress.received(addresses)));
-        drop(progress);
+        let spinner = query_spinner(master);
+        let received = |addresses: usize| spinner.set_message(format!("{} addresses", group_digits(addresses as u64)));
+        let fetched = runtime.block_on(fetch(master, &user_agent, received));
+        drop(spinner);
         match fetched {
             Ok(fetched) => {
                 note(format_args!("clqd: {master}: {}", list_summary(&fetched)));
@@ -267,6 +274,15 @@ fn query_masters(args: &ImportArgs, app: &CliContext) -> anyhow::Result<(ImportL
     }
     list.add_addresses(servers.iter().map(|(scheme, address)| (*address, scheme.as_str())), &rules, &args.tags)?;
     Ok((list, failures.len()))
+}
+
+/// Shown while a master is queried, which may take a minute to reply: only on a terminal, and until it is dropped.
+fn query_spinner(master: &ListUrl) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {prefix}: {msg}, {elapsed}").expect("a valid template");
+    let spinner = ProgressBar::new_spinner().with_style(style).with_prefix(master.to_string());
+    spinner.set_message("waiting for a reply");
+    spinner.enable_steady_tick(SPINNER_INTERVAL);
+    spinner
 }
 
 /// `1,234 addresses`

@@ -27,7 +27,6 @@ pub mod fleet;
 mod games;
 mod generate;
 pub mod import;
-mod import_progress;
 pub mod list;
 pub mod log;
 pub mod migrate;

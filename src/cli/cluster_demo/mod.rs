@@ -31,8 +31,7 @@ use crate::cli::stdio::say;
 use crate::client::Client;
 use crate::clock;
 use crate::fleet::serve::{Fleet, RateLimit, ServeSettings};
-use crate::fleet::{FaultShares, Ports, Protocol, World, WorldSettings, address};
-use crate::model::ServerUrl;
+use crate::fleet::{FaultShares, Ports, World, WorldSettings};
 use crate::shutdown;
 use crate::web::{TokenHash, new_token};
 
@@ -85,8 +84,8 @@ pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
     say("clqd cluster demo: three database nodes, three engines, three scanners, and simulated game servers");
     let mut demo = Demo::create(dir.path(), runtime, stop)?;
     demo.start()?;
-    let (fleet, urls) = start_fleet(args.servers)?;
-    let add = crate::api::requests::ServersAdd { urls, tags: Vec::new(), import: false };
+    let fleet = start_fleet(args.servers)?;
+    let add = crate::api::requests::ServersAdd { urls: fleet.urls(), tags: Vec::new(), import: false };
     let mut picture = Picture::new(args.servers);
     picture.look(&demo);
     let leader = picture.leader().context("no engine leads; see the logs of the engines")?;
@@ -271,28 +270,17 @@ fn engine_config(dir: &Path, url: &str, name: &str, address: SocketAddr, token: 
 }
 
 /// The simulated servers. All of them answer.
-fn start_fleet(servers: u32) -> anyhow::Result<(Fleet, Vec<String>)> {
-    let mut ports = Ports::ANY;
-    for (protocol, port) in [Protocol::Quake3, Protocol::Source].into_iter().zip(free_ports(2)?) {
-        ports.set(protocol, port);
-    }
+fn start_fleet(servers: u32) -> anyhow::Result<Fleet> {
     let now_ms = clock::system_ms();
     let settings = WorldSettings { servers, start_ms: now_ms, activity: 1.5, ..WorldSettings::default() };
-    let world = World::new(settings);
-    let url = |server: u32| {
-        let protocol = world.protocol(server);
-        let url = format!("{}://{}:{}", protocol.scheme(), address::address_of(server), ports.of(protocol));
-        ServerUrl::parse(&url).map(|url| url.to_string())
-    };
-    let urls = (0..servers).map(url).collect::<Result<Vec<_>, _>>()?;
     let serve = ServeSettings {
-        ports,
+        ports: Ports::ANY,
         live_from_ms: now_ms,
         speed: 20.0,
         faults: FaultShares::NONE,
         rate_limit: RateLimit::none,
     };
-    Ok((Fleet::start(world, serve).context("cannot start the simulated servers")?, urls))
+    Fleet::start(World::new(settings), serve).context("cannot start the simulated servers")
 }
 
 /// Ports that are free at the moment, all different.

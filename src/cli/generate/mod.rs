@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{CommandFactory, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
@@ -28,17 +29,13 @@ pub enum GenerateCommand {
     },
     /// Print the completions of a shell
     Completions {
-        #[arg(value_name = "SHELL")]
-        shell: CompletionShell,
+        // The shells whose completions are tested.
+        #[arg(
+            value_name = "SHELL",
+            value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
+        )]
+        shell: Shell,
     },
-}
-
-/// A shell whose completions are tested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CompletionShell {
-    Bash,
-    Zsh,
-    Fish,
 }
 
 pub fn run(command: &GenerateCommand) -> anyhow::Result<ExitCode> {
@@ -64,12 +61,7 @@ fn with_rare(command: clap::Command) -> clap::Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, |below| with_rare(below.hide(false))))
 }
 
-fn completions(shell: CompletionShell) -> Vec<u8> {
-    let shell = match shell {
-        CompletionShell::Bash => Shell::Bash,
-        CompletionShell::Zsh => Shell::Zsh,
-        CompletionShell::Fish => Shell::Fish,
-    };
+fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut with_rare(Cli::command()), "clqd", &mut script);
     script
@@ -129,11 +121,9 @@ mod tests {
     #[test]
     fn shells_accept_their_completions() {
         let dir = tempfile::tempdir().expect("a directory");
-        for (shell, program, option) in [
-            (CompletionShell::Bash, "bash", "-n"),
-            (CompletionShell::Zsh, "zsh", "-n"),
-            (CompletionShell::Fish, "fish", "--no-execute"),
-        ] {
+        for (shell, program, option) in
+            [(Shell::Bash, "bash", "-n"), (Shell::Zsh, "zsh", "-n"), (Shell::Fish, "fish", "--no-execute")]
+        {
             let file = dir.path().join(program);
             fs::write(&file, completions(shell)).expect("written");
             match Command::new(program).arg(option).arg(&file).output() {
@@ -141,7 +131,7 @@ mod tests {
                     let printed = String::from_utf8_lossy(&done.stderr);
                     assert!(done.status.success() && printed.is_empty(), "{program}: {}\n{printed}", done.status);
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound && shell != CompletionShell::Bash => {}
+                Err(error) if error.kind() == ErrorKind::NotFound && shell != Shell::Bash => {}
                 Err(error) => panic!("{program}: {error}"),
             }
         }
@@ -149,8 +139,8 @@ mod tests {
 
     #[test]
     fn completions_contain_every_command() {
-        for shell in CompletionShell::value_variants() {
-            let script = String::from_utf8(completions(*shell)).expect("text");
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = String::from_utf8(completions(shell)).expect("text");
             for command in Cli::command().get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell:?}: {}", command.get_name());
             }
@@ -162,7 +152,7 @@ mod tests {
     fn bash_completes_commands_and_options() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("clqd");
-        fs::write(&file, completions(CompletionShell::Bash)).expect("written");
+        fs::write(&file, completions(Shell::Bash)).expect("written");
         for (words, expected) in [
             ("clqd sta", "status"),
             ("clqd servers imp", "import"),

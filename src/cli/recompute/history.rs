@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::replay::obey;
@@ -22,8 +23,9 @@ pub struct RecordedHistory {
 }
 
 /// A setting whose new value differs from a recorded one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangedSetting {
+    /// Such as `elo.k`.
     pub key: String,
     /// The recorded values, in order of time.
     pub before: Vec<Value>,

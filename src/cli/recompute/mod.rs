@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use self::history::RecordedHistory;
 use self::output::Report;
-use self::report::{BoardReport, LogReport, SettingReport, SettingsReport, StateTotals, TotalsReport};
+use self::report::{BoardReport, LogReport, SettingsReport, StateTotals, TotalsReport};
 use super::admin::send;
 use super::arguments::{parse_tag, parse_url};
 use super::replay::{Replay, default_memory_bytes, parse_size};
@@ -125,7 +125,7 @@ fn print_report(args: &RecomputeArgs, app: &CliContext, config: &Config) -> anyh
     }
     let mut report = Report::new(Output::ending(), app.json());
     let is_changed = !changed.is_empty();
-    report.settings(&SettingsReport { settings: changed.into_iter().map(SettingReport::from).collect() })?;
+    report.settings(&SettingsReport { settings: changed })?;
     if !is_changed {
         return Ok(());
     }

@@ -1,7 +1,6 @@
 //! The rows that `clqd recompute` prints. docs/log.md describes them.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::history::ChangedSetting;
 use crate::board::comparison::{Comparison, NamedPlayer, TopChange};
@@ -11,22 +10,7 @@ use crate::model::scope::Scope;
 /// The settings that differ. Empty: none.
 #[derive(Debug, Serialize)]
 pub struct SettingsReport {
-    pub settings: Vec<SettingReport>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct SettingReport {
-    /// Such as `elo.k`.
-    pub key: String,
-    /// The recorded values, in order of time.
-    pub before: Vec<Value>,
-    pub after: Value,
-}
-
-impl From<ChangedSetting> for SettingReport {
-    fn from(ChangedSetting { key, before, after }: ChangedSetting) -> SettingReport {
-        SettingReport { key, before, after }
-    }
+    pub settings: Vec<ChangedSetting>,
 }
 
 /// What the log contains.
@@ -79,23 +63,8 @@ pub struct BoardReport {
     pub moved_by_p99: Option<u32>,
     /// -1 to 1.
     pub spearman: Option<f64>,
-    pub top_ten_entered: Vec<PlayerChange>,
-    pub top_ten_left: Vec<PlayerChange>,
-}
-
-/// A player who enters or leaves the first ten, with both positions. `None`: not on the board.
-#[derive(Debug, Serialize)]
-pub struct PlayerChange {
-    pub game: String,
-    pub player: String,
-    pub before: Option<u32>,
-    pub after: Option<u32>,
-}
-
-impl From<TopChange<NamedPlayer>> for PlayerChange {
-    fn from(TopChange { player, before, after }: TopChange<NamedPlayer>) -> PlayerChange {
-        PlayerChange { game: player.game, player: player.name, before, after }
-    }
+    pub top_ten_entered: Vec<TopChange<NamedPlayer>>,
+    pub top_ten_left: Vec<TopChange<NamedPlayer>>,
 }
 
 impl BoardReport {
@@ -106,8 +75,6 @@ impl BoardReport {
         ranking: Ranking,
         compared: Comparison<NamedPlayer>,
     ) -> BoardReport {
-        let (gained, lost) = (compared.gained(), compared.lost());
-        let players = |changes: Vec<TopChange<_>>| changes.into_iter().map(PlayerChange::from).collect();
         BoardReport {
             week,
             partial,
@@ -116,14 +83,14 @@ impl BoardReport {
             players_before: compared.players_before,
             players_after: compared.players_after,
             players_both: compared.players_both,
-            gained,
-            lost,
+            gained: compared.gained(),
+            lost: compared.lost(),
             moved: compared.moved,
             moved_by_median: compared.moved_by.map(|by| by.median),
             moved_by_p99: compared.moved_by.map(|by| by.p99),
             spearman: compared.spearman,
-            top_ten_entered: players(compared.top_entered),
-            top_ten_left: players(compared.top_left),
+            top_ten_entered: compared.top_entered,
+            top_ten_left: compared.top_left,
         }
     }
 

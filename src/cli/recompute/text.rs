@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::report::{BoardReport, LogReport, PlayerChange, SettingsReport, TotalsReport};
+use super::report::{BoardReport, LogReport, SettingsReport, TotalsReport};
+use crate::board::comparison::{NamedPlayer, TopChange};
 use crate::cli::output::format::{format_time, group_digits, sanitize};
 use crate::cli::output::table::{Align, Table, truncate};
 use crate::cli::stdio;
@@ -120,10 +121,10 @@ impl<W: Write> TextReport<W> {
         Ok(())
     }
 
-    fn changes(&mut self, heading: &str, players: &[PlayerChange]) -> io::Result<()> {
+    fn changes(&mut self, heading: &str, players: &[TopChange<NamedPlayer>]) -> io::Result<()> {
         let position = |position: Option<u32>| position.map_or_else(none, |position| position.to_string());
-        let shown = |change: &PlayerChange| {
-            let name = sanitize(&change.player);
+        let shown = |change: &TopChange<NamedPlayer>| {
+            let name = sanitize(&change.player.name);
             format!("{} ({} -> {})", truncate(&name, NAME_WIDTH_MAX), position(change.before), position(change.after))
         };
         if players.is_empty() {
@@ -195,8 +196,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::board::comparison::{NamedPlayer, Placing, compare};
-    use crate::cli::recompute::report::SettingReport;
+    use crate::board::comparison::{Placing, compare};
+    use crate::cli::recompute::history::ChangedSetting;
     use crate::model::row::Ranking;
     use crate::model::scope::Scope;
 
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn settings_fit_the_width() {
         let names: Vec<String> = (0..12).map(|n| format!("player{n}")).collect();
-        let setting = |key: &str, before, after| SettingReport { key: key.to_owned(), before, after };
+        let setting = |key: &str, before, after| ChangedSetting { key: key.to_owned(), before, after };
         let settings = vec![
             setting("elo.k", vec![json!(25), json!(30.0)], json!(40.0)),
             setting("names.ignore", vec![json!([])], json!(names)),
