@@ -9,7 +9,6 @@ use crate::api::ApiError;
 use crate::archive::RowDifference;
 use crate::model::archive::{ExpectedStep, ExpectedWeek, WeekArchive, WeekChunk, WeekChunkRequest};
 use crate::model::{GameKey, ServerKey, WeekKey};
-use crate::state::State;
 
 /// Pause between two requests for a chunk that is being prepared.
 const CHUNK_PAUSE: Duration = Duration::from_millis(20);
@@ -50,7 +49,7 @@ impl Verifier<'_> {
             true => Vec::new(),
             false => {
                 let servers: Vec<ServerKey> = by_server.keys().copied().collect();
-                self.shared.engine.call(move |thread| Ok(thread.state.engine.changed_weeks(week, &servers))).await?
+                self.shared.engine.call(move |thread| Ok(thread.state().engine.changed_weeks(week, &servers))).await?
             }
         };
         for ExpectedWeek { server, url, is_pending, values } in servers {
@@ -87,11 +86,7 @@ impl Verifier<'_> {
             if is_pending {
                 break false;
             }
-            let chunk = self.shared.engine.call(move |thread| {
-                let State { engine, store } = &mut thread.state;
-                Ok(engine.expected_week_chunk(store, request)?)
-            });
-            match chunk.await? {
+            match self.shared.engine.call(move |thread| thread.expected_week_chunk(request)).await? {
                 WeekChunk::Preparing => tokio::time::sleep(CHUNK_PAUSE).await,
                 WeekChunk::NotAvailable => break false,
                 WeekChunk::Chunk { copy_id, week: values } => {
@@ -107,7 +102,7 @@ impl Verifier<'_> {
             }
         };
         let servers = vec![server];
-        let changed = self.shared.engine.call(move |thread| Ok(thread.state.engine.changed_weeks(week, &servers)));
+        let changed = self.shared.engine.call(move |thread| Ok(thread.state().engine.changed_weeks(week, &servers)));
         let has_changed = !changed.await?.is_empty();
         if !is_complete || (count > 0 && has_changed) {
             self.unsettled.entry(week).or_default().insert(server);
@@ -124,6 +119,6 @@ impl Verifier<'_> {
 
     /// The last game that there is.
     async fn last_game(&self) -> Result<GameKey, ApiError> {
-        Ok(self.shared.engine.call(|thread| Ok(GameKey(thread.state.engine.last_keys().game))).await?)
+        Ok(self.shared.engine.call(|thread| Ok(GameKey(thread.state().engine.last_keys().game))).await?)
     }
 }

@@ -109,7 +109,7 @@ impl Follower {
 
     /// Follows until this engine leads. Then it calls `begin`, and keeps the tables of the cluster up to date.
     pub async fn run(mut self, begin: impl AsyncFnOnce()) {
-        let Ok((applied, needs_segment)) = self.engine.call(|thread| Ok(thread.log.copied())).await else { return };
+        let Ok((applied, needs_segment)) = self.engine.call(|thread| Ok(thread.log().copied())).await else { return };
         (self.applied, self.needs_segment) = (applied, needs_segment);
         let epoch = loop {
             match self.step().await {
@@ -227,7 +227,7 @@ impl Follower {
         if self.noted.is_some_and(|noted| noted.elapsed() < NOTE_INTERVAL) {
             return Ok(());
         }
-        let (synced, settings) = self.engine.call(|thread| Ok((thread.log.synced(), thread.log_settings()))).await?;
+        let (synced, settings) = self.engine.call(|thread| Ok((thread.log().synced(), thread.log_settings()))).await?;
         self.cluster.note_log_settings(settings);
         self.log.note_engine(self.cluster.member(), RULES_NUMBER as u16, self.applied.min(synced)).await?;
         let last = self.log.last_seq().await?;

@@ -8,7 +8,7 @@ use super::EngineThread;
 use crate::api::requests::WeekRange;
 use crate::api::{ApiError, ErrorCode};
 use crate::engine::WeekRangeError;
-use crate::model::archive::{ExpectedObjects, ExpectedStep, ResendStep};
+use crate::model::archive::{ExpectedObjects, ExpectedStep, ResendStep, WeekChunk, WeekChunkRequest};
 use crate::model::calendar::parse_week_label;
 use crate::model::outbox::{ArchiveStep, ResyncCursor};
 use crate::model::{ServerKey, WeekKey};
@@ -105,5 +105,13 @@ impl EngineThread {
         }
         let State { engine, store } = &self.state;
         Ok(Ok(engine.expected_objects(store, from, VERIFIED_OBJECTS_MAX, VERIFIED_ROWS_MAX)?))
+    }
+
+    pub(in crate::daemon) fn expected_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {
+        Ok(self.state.engine.expected_week_chunk(&self.state.store, request)?)
+    }
+
+    pub(in crate::daemon) fn end_verification(&mut self) {
+        self.state.engine.end_verification();
     }
 }

@@ -107,13 +107,13 @@ enum NameRemoval {
 }
 
 pub struct EngineThread {
-    pub(super) state: State,
+    state: State,
     /// Applies the log of a cluster, while another engine leads.
     followed: EventApplier,
     /// Settings in batches that the state has, but its files do not have yet.
     settings_of_applied: Option<RecordedSettings>,
     marks: Marks,
-    pub(super) log: LogThread,
+    log: LogThread,
     /// What waits until its events are on disk, in order.
     unsynced: VecDeque<(u64, Unsynced)>,
     /// What scanners have handed in and is not in the log yet, by batch and name of the scanner.
@@ -180,6 +180,16 @@ fn first_outcome_ms(engine: &Engine) -> i64 {
 }
 
 impl EngineThread {
+    /// Only to read: a change must get into the log.
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Only to read.
+    pub(super) fn log(&self) -> &LogThread {
+        &self.log
+    }
+
     pub(super) fn new(
         (mut state, followed): (State, EventApplier),
         recorders: Recorders,
