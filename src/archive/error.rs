@@ -271,16 +271,22 @@ impl FaultKind {
 
     /// Whether it lasts until an admin ends it, so that a retry some seconds later is useless.
     pub(super) fn is_permanent(self) -> bool {
-        matches!(
-            self,
+        match self {
             FaultKind::Settings
-                | FaultKind::AccessDenied
-                | FaultKind::Tls
-                | FaultKind::Schema
-                | FaultKind::Charset
-                | FaultKind::KeyMismatch
-                | FaultKind::OlderDatabase
-        )
+            | FaultKind::AccessDenied
+            | FaultKind::Tls
+            | FaultKind::Schema
+            | FaultKind::Charset
+            | FaultKind::KeyMismatch
+            | FaultKind::OlderDatabase => true,
+            FaultKind::Unreachable
+            | FaultKind::Blocked
+            | FaultKind::Unavailable
+            | FaultKind::InUse
+            | FaultKind::LaterWeek
+            | FaultKind::Rejected
+            | FaultKind::Panic => false,
+        }
     }
 }
 
