@@ -95,7 +95,7 @@ mod tests {
         let parse = |bytes: &[u8]| Logo::parse(bytes.to_owned()).map(|logo| logo.content_type);
         assert_eq!(parse(b"<?xml version=\"1.0\"?><svg/>").as_deref(), Ok("image/svg+xml"));
         assert_eq!(parse(b"\x89PNG\r\n\x1a\n...").as_deref(), Ok("image/png"));
-        assert!(parse(b"GIF89a").is_err());
+        assert_eq!(parse(b"GIF89a"), Err("neither SVG nor PNG".to_owned()));
     }
 
     #[test]
