@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::{Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, WebConfig};
+use super::{ArchiveConfig, Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, WebConfig};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
@@ -87,11 +87,11 @@ fn read_file<T>(
     parsed.map(Some).map_err(|message| SiteFileError::Invalid { path: path.to_owned(), message })
 }
 
-/// Whether the credentials of systemd have a password. The unit provides an empty one if the file is missing: then the
-/// password of the URL is used.
-fn holds_password(credentials_dir: &Path) -> bool {
-    let read = fs::read_to_string(credentials_dir.join(PASSWORD_CREDENTIAL));
-    read.is_ok_and(|password| !matches!(&*password, "" | "\n"))
+/// Whether the password of the archive is that in the credentials of systemd. The unit provides an empty one if the file is
+/// missing: then the password of the URL is used.
+fn uses_credential(archive: &ArchiveConfig, credentials_dir: &Path) -> bool {
+    let read = || fs::read_to_string(credentials_dir.join(PASSWORD_CREDENTIAL));
+    archive.password_file.as_os_str().is_empty() && read().is_ok_and(|password| !matches!(&*password, "" | "\n"))
 }
 
 impl Config {
@@ -166,8 +166,8 @@ impl Config {
 
     pub fn archive_settings(&self) -> ArchiveSettings {
         let archive = &self.archive;
-        let credential = std::env::var_os("CREDENTIALS_DIRECTORY")
-            .filter(|dir| archive.password_file.as_os_str().is_empty() && holds_password(Path::new(dir)));
+        let credential =
+            std::env::var_os("CREDENTIALS_DIRECTORY").filter(|dir| uses_credential(archive, Path::new(dir)));
         ArchiveSettings {
             url: archive.url.clone(),
             password_file: archive.password_file.clone(),
@@ -354,13 +354,16 @@ mod tests {
     }
 
     #[test]
-    fn empty_credential_is_no_password() {
+    fn password_file_precedes_credential_and_empty_credential_is_none() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(!holds_password(dir.path()));
+        let mut archive = Config::default().archive;
+        assert!(!uses_credential(&archive, dir.path()));
         for (text, is_password) in [("", false), ("\n", false), ("of the credential\n", true)] {
             fs::write(dir.path().join(PASSWORD_CREDENTIAL), text).unwrap();
-            assert_eq!(holds_password(dir.path()), is_password, "{text:?}");
+            assert_eq!(uses_credential(&archive, dir.path()), is_password, "{text:?}");
         }
+        archive.password_file = dir.path().join("own");
+        assert!(!uses_credential(&archive, dir.path()));
     }
 
     #[test]
