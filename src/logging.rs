@@ -26,12 +26,11 @@ impl LogFilter {
 }
 
 /// Restricts a bare level to clqd's own modules: the embedded database would fill the
-/// journal with its own lines. At level `trace` the HTTP client would log URLs with API keys. The
-/// renderer of banners warns of each character of a name that the font does not have.
+/// journal with its own lines. At level `trace` the HTTP client would log URLs with API keys.
 fn limit_to_clqd(filter: &str) -> String {
     match filter.contains([',', '=', '[']) {
-        true => format!("{filter},ureq=info,usvg=error"),
-        false => format!("warn,usvg=error,clqd={filter}"),
+        true => format!("{filter},ureq=info"),
+        false => format!("warn,clqd={filter}"),
     }
 }
 

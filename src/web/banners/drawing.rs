@@ -1,23 +1,33 @@
-//! A banner as SVG, without scripts, styles and references. Text is escaped, and
-//! `textLength` fixes its width, so it fits in every font.
+//! What a banner shows, and where: shapes for [`super::svg`] and [`super::png`].
 
-use maud::{Markup, html};
-use unicode_width::UnicodeWidthChar;
+use std::fmt;
 
-use super::font;
 use super::size::Size;
 use super::text::{Fitted, clean, fit};
-use crate::web::pages::chart::{SPARKLINE_POINTS, sparkline_path};
+use crate::web::pages::chart::{Run, SPARKLINE_POINTS, sparkline_runs};
 use crate::web::texts::text;
 
-const BACKGROUND: &str = "#0d1117";
-const BORDER: &str = "#30363d";
-const TEXT: &str = "#e6edf3";
-const SOFT: &str = "#9aa5b1";
-const LINE: &str = "#58a6ff";
-const GREEN: &str = "#56d364";
-const RED: &str = "#ff8e88";
-const GREY: &str = "#6e7681";
+/// Red, green and blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Colour(pub u8, pub u8, pub u8);
+
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+}
+
+pub(super) const BACKGROUND: Colour = Colour(0x0d, 0x11, 0x17);
+pub(super) const BORDER: Colour = Colour(0x30, 0x36, 0x3d);
+const TEXT: Colour = Colour(0xe6, 0xed, 0xf3);
+const SOFT: Colour = Colour(0x9a, 0xa5, 0xb1);
+const LINE: Colour = Colour(0x58, 0xa6, 0xff);
+const GREEN: Colour = Colour(0x56, 0xd3, 0x64);
+const RED: Colour = Colour(0xff, 0x8e, 0x88);
+const GREY: Colour = Colour(0x6e, 0x76, 0x81);
+
+/// Of the frame, pixels.
+pub(super) const CORNER_RADIUS: f32 = 3.0;
 
 /// Between facts of a line.
 const SEPARATOR: &str = "·";
@@ -27,6 +37,39 @@ const SEPARATOR_MARGIN: f32 = 4.0;
 
 /// Least width of a truncated fact, pixels.
 const FACT_WIDTH_MIN: f32 = 60.0;
+
+/// A banner of a size: a frame, and the shapes in it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Picture {
+    pub size: Size,
+    /// For those who do not see the picture.
+    pub title: String,
+    pub shapes: Vec<Shape>,
+}
+
+/// Positions and sizes are pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    Dot {
+        x: f32,
+        y: f32,
+        radius: f32,
+        colour: Colour,
+    },
+    /// Each fact is a separate text, so right-to-left text in one does not reorder the others.
+    Text {
+        fitted: Fitted,
+        left: f32,
+        baseline: f32,
+        font_size: f32,
+        colour: Colour,
+    },
+    Line {
+        runs: Vec<Run>,
+        width: f32,
+        colour: Colour,
+    },
+}
 
 /// The dot before the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +110,11 @@ struct Layout {
 
 /// A graph with its title below it.
 struct Graph {
-    left: u32,
-    top: u32,
-    height: u32,
+    left: i64,
+    top: i64,
+    height: i64,
     /// Pixels between two points.
-    step: u32,
+    step: i64,
     /// The lines that end before the graph begin at this baseline.
     first_line: f32,
 }
@@ -109,9 +152,8 @@ fn layout(size: Size) -> Layout {
 }
 
 impl Banner {
-    pub fn into_svg(self, size: Size) -> String {
+    pub fn draw(self, size: Size) -> Picture {
         let layout = layout(size);
-        let (width, height) = size.pixels();
         let name = clean(&self.name);
         let origin = clean(&self.origin);
         let clean_line = |line: Vec<String>| -> Vec<String> {
@@ -137,49 +179,35 @@ impl Banner {
         let title = [name.as_str(), origin.as_str()].into_iter().chain(facts.iter().flatten().map(String::as_str));
         let title = title.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let facts = if baselines.len() == 1 { vec![facts.concat()] } else { facts };
-        let svg = html! {
-            svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) }
-                role="img" aria-label=(title) font-family=(font::FAMILIES) {
-                title { (title) }
-                rect x="0.5" y="0.5" width=(width - 1) height=(height - 1) rx="3" fill=(BACKGROUND) stroke=(BORDER) {}
-                circle cx=(layout.left + radius) cy=(name_y - name_size * 0.36) r=(radius) fill=(colour) {}
-                (line(&name_line, name_left, name_y, name_size, TEXT))
-                @if let Some((y, font_size)) = layout.origin {
-                    (line(&fit(&origin, font_size, right(y) - layout.left), layout.left, y, font_size, SOFT))
-                }
-                @for (line_facts, &y) in facts.iter().zip(baselines) {
-                    @for (n, (offset, fact)) in fact_line(line_facts, facts_size, right(y) - layout.left).iter().enumerate() {
-                        @let left = layout.left + offset;
-                        @if n > 0 { (line(&separator, left - SEPARATOR_MARGIN - separator.width, y, facts_size, SOFT)) }
-                        (line(fact, left, y, facts_size, if self.mark == Mark::Offline { RED } else { TEXT }))
-                    }
-                }
-                @if let Some(graph) = graph { (players_graph(graph, &self.players)) }
+        let mut shapes = vec![Shape::Dot { x: layout.left + radius, y: name_y - name_size * 0.36, radius, colour }];
+        let mut write = |fitted: Fitted, left, baseline, font_size, colour| {
+            if fitted.width > 0.0 {
+                shapes.push(Shape::Text { fitted, left, baseline, font_size, colour });
             }
         };
-        svg.into_string()
-    }
-}
-
-/// Text with a fixed width. A character that is wide in another font is a narrow box in this one.
-/// Stretching it would stretch the letters beside it, too.
-fn line(Fitted { text, width }: &Fitted, left: f32, baseline: f32, font_size: f32, colour: &str) -> Markup {
-    let adjust = if text.chars().any(|c| c.width() == Some(2)) { "spacing" } else { "spacingAndGlyphs" };
-    html! {
-        @if *width > 0.0 {
-            text x=(rounded(left)) y=(baseline) font-size=(font_size) fill=(colour) textLength=(rounded(*width))
-                lengthAdjust=(adjust) { (text) }
+        write(name_line, name_left, name_y, name_size, TEXT);
+        if let Some((y, font_size)) = layout.origin {
+            write(fit(&origin, font_size, right(y) - layout.left), layout.left, y, font_size, SOFT);
         }
+        for (line_facts, &y) in facts.iter().zip(baselines) {
+            let line = fact_line(line_facts, facts_size, right(y) - layout.left);
+            for (n, (offset, fact)) in line.into_iter().enumerate() {
+                let left = layout.left + offset;
+                if n > 0 {
+                    write(separator.clone(), left - SEPARATOR_MARGIN - separator.width, y, facts_size, SOFT);
+                }
+                write(fact, left, y, facts_size, if self.mark == Mark::Offline { RED } else { TEXT });
+            }
+        }
+        if let Some(graph) = graph {
+            draw_players(graph, &self.players, &mut shapes);
+        }
+        Picture { size, title, shapes }
     }
-}
-
-fn rounded(pixels: f32) -> f32 {
-    (pixels * 100.0).round() / 100.0
 }
 
 /// The facts that fit on one line, with their distance from its left end. Only the last may be
-/// truncated. Each fact is a separate text element, so right-to-left text in one does not reorder the
-/// others.
+/// truncated.
 fn fact_line(facts: &[String], font_size: f32, width_max: f32) -> Vec<(f32, Fitted)> {
     let gap = fit(SEPARATOR, font_size, f32::MAX).width + 2.0 * SEPARATOR_MARGIN;
     let mut line = Vec::new();
@@ -200,18 +228,25 @@ fn fact_line(facts: &[String], font_size: f32, width_max: f32) -> Vec<(f32, Fitt
     line
 }
 
-fn players_graph(graph: &Graph, players: &[Option<f64>]) -> Markup {
+fn draw_players(graph: &Graph, players: &[Option<f64>], shapes: &mut Vec<Shape>) {
     let Graph { left, top, height, step, .. } = *graph;
-    let width = step * SPARKLINE_POINTS;
+    let right = left + step * SPARKLINE_POINTS;
     // As large as the graph.
     let zoom = step as f32 / 2.0;
-    let path = sparkline_path(players, step, height);
-    let label = fit(&text!("banner-graph"), 9.0 * zoom, width as f32);
-    html! {
-        g transform={ "translate(" (left) " " (top) ")" } {
-            path d={ "M0 " (height) "H" (width) } stroke=(BORDER) {}
-            path d=(path) fill="none" stroke=(LINE) stroke-width=(1.5 * zoom) {}
-            (line(&label, 0.0, height as f32 + 11.0 * zoom, 9.0 * zoom, SOFT))
-        }
+    let mut runs = sparkline_runs(players, step, height);
+    for (x, y) in runs.iter_mut().flatten() {
+        (*x, *y) = (*x + left, *y + top);
     }
+    let bottom = top + height;
+    shapes.push(Shape::Line { runs: vec![vec![(left, bottom), (right, bottom)]], width: 1.0, colour: BORDER });
+    shapes.push(Shape::Line { runs, width: 1.5 * zoom, colour: LINE });
+    let font_size = 9.0 * zoom;
+    let fitted = fit(&text!("banner-graph"), font_size, (right - left) as f32);
+    shapes.push(Shape::Text {
+        fitted,
+        left: left as f32,
+        baseline: bottom as f32 + 11.0 * zoom,
+        font_size,
+        colour: SOFT,
+    });
 }

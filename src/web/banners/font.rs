@@ -1,11 +1,12 @@
 //! The font of banners. It is part of the program, so a PNG does not depend on the fonts of the
 //! system.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use resvg::usvg::fontdb;
 use skrifa::instance::{LocationRef, Size};
-use skrifa::{FontRef, MetadataProvider};
+use skrifa::outline::{DrawSettings, OutlinePen};
+use skrifa::{FontRef, GlyphId, MetadataProvider};
+use tiny_skia::{Path, PathBuilder};
 use unicode_width::UnicodeWidthChar;
 
 /// Latin, Greek, Cyrillic and symbols of DejaVu Sans Condensed; `LICENSE-DejaVu` states how the subset was made.
@@ -19,18 +20,6 @@ pub(super) const FAMILIES: &str = "DejaVu Sans Condensed, DejaVu Sans, Verdana, 
 const MISSING_COLUMN: f32 = 0.5;
 
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| FontRef::new(DATA).expect("the font is valid"));
-
-static DATABASE: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
-    let mut database = fontdb::Database::new();
-    database.load_font_source(fontdb::Source::Binary(Arc::new(DATA)));
-    assert_eq!(database.len(), 1, "the font is valid");
-    Arc::new(database)
-});
-
-/// The font for the renderer.
-pub(super) fn database() -> Arc<fontdb::Database> {
-    DATABASE.clone()
-}
 
 /// The width of a character at this font size, pixels.
 pub(super) fn width(c: char, font_size: f32) -> f32 {
@@ -47,6 +36,52 @@ pub(super) fn width(c: char, font_size: f32) -> f32 {
     }
 }
 
+/// The letters of a text on a baseline, each as wide as [`width`] has it. A character that the font
+/// does not have is a box. `None`: nothing is visible, as of spaces.
+pub(super) fn outline(text: &str, left: f32, baseline: f32, font_size: f32) -> Option<Path> {
+    let glyphs = FONT.outline_glyphs();
+    let mut pen = Pen { path: PathBuilder::new(), left, baseline };
+    for c in text.chars() {
+        let glyph = glyphs.get(FONT.charmap().map(c).unwrap_or(GlyphId::NOTDEF));
+        if let Some(glyph) = glyph {
+            let settings = DrawSettings::unhinted(Size::new(font_size), LocationRef::default());
+            glyph.draw(settings, &mut pen).expect("the font is valid");
+        }
+        pen.left += width(c, font_size);
+    }
+    pen.path.finish()
+}
+
+/// Takes the outline of a letter, whose y axis points up from the baseline.
+struct Pen {
+    path: PathBuilder,
+    left: f32,
+    baseline: f32,
+}
+
+impl OutlinePen for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.path.move_to(self.left + x, self.baseline - y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.path.line_to(self.left + x, self.baseline - y);
+    }
+
+    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
+        self.path.quad_to(self.left + cx, self.baseline - cy, self.left + x, self.baseline - y);
+    }
+
+    fn curve_to(&mut self, cx0: f32, cy0: f32, cx1: f32, cy1: f32, x: f32, y: f32) {
+        let (left, baseline) = (self.left, self.baseline);
+        self.path.cubic_to(left + cx0, baseline - cy0, left + cx1, baseline - cy1, left + x, baseline - y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +95,19 @@ mod tests {
         for c in ['A', 'ß', 'Ω', 'Я', '€', '·', '…', '★', '□'] {
             assert!(FONT.charmap().map(c).is_some(), "{c}");
         }
+    }
+
+    #[test]
+    fn letters_are_drawn_on_the_baseline_within_their_width() {
+        for text in ["The House", "AVAToWa", "Ωμέγα Привет", "★ i.l|W ★", "12/16 players", "中文 😀"]
+        {
+            let bounds = outline(text, 100.0, 50.0, 15.0).expect("visible").bounds();
+            let width: f32 = text.chars().map(|c| width(c, 15.0)).sum();
+            // Some letters begin slightly before their place.
+            assert!(bounds.left() > 99.0 && bounds.right() < 101.0 + width, "{text}: {bounds:?}, {width} wide");
+            assert!(bounds.right() > 98.0 + width - 7.5, "{text}: {bounds:?}, {width} wide");
+            assert!(bounds.top() > 35.0 && bounds.top() < 42.0 && bounds.bottom() < 55.0, "{text}: {bounds:?}");
+        }
+        assert_eq!(outline(" ", 0.0, 0.0, 15.0), None);
     }
 }

@@ -5,8 +5,8 @@
 //! banner is in English for every viewer: a forum shows it to other people than the one who embedded it.
 //!
 //! - [`size`]: the sizes, the formats, and the paths. - [`server`], [`player`]: the content.
-//! - [`drawing`]: a banner as SVG. - [`text`]: sanitises and truncates the text of strangers.
-//! - [`font`]: the only font. - [`png`]: renders the SVG as PNG.
+//! - [`drawing`]: what is shown, and where. - [`text`]: sanitises and truncates the text of strangers.
+//! - [`font`]: the only font. - [`svg`], [`png`]: the formats.
 
 mod drawing;
 mod font;
@@ -14,6 +14,7 @@ mod player;
 mod png;
 mod server;
 mod size;
+mod svg;
 mod text;
 
 use std::sync::Arc;
@@ -75,10 +76,10 @@ async fn player_banner(
 }
 
 async fn image(context: &WebContext, banner: Banner, size: Size, format: Format) -> Result<Response, Problem> {
-    let svg = banner.into_svg(size);
+    let picture = banner.draw(size);
     match format {
         Format::Svg => {
-            let mut response = answer("image/svg+xml", svg.into_bytes(), BANNER_MAX_AGE_S)?;
+            let mut response = answer("image/svg+xml", svg::render(&picture).into_bytes(), BANNER_MAX_AGE_S)?;
             response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
             Ok(response)
         }
@@ -87,7 +88,7 @@ async fn image(context: &WebContext, banner: Banner, size: Size, format: Format)
             let rendered = tokio::task::spawn_blocking(move || {
                 // The permit is held until the thread ends, even if the client has disconnected.
                 let _permit = permit;
-                png::render(&svg, size)
+                png::render(&picture)
             });
             let rendered = rendered.await.map_err(|error| error.to_string()).and_then(|rendered| rendered);
             let png = rendered.map_err(|error| {

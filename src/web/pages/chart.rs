@@ -72,7 +72,7 @@ const SLOTS_MIN: usize = 2;
 const SLOTS_PER_POINT: usize = 3;
 
 /// Points of a sparkline of 25 hours.
-pub(in crate::web) const SPARKLINE_POINTS: u32 = 50;
+pub(in crate::web) const SPARKLINE_POINTS: i64 = 50;
 
 /// A chart with axes. `id` is unique on the page; `title` and `unit` say what is shown.
 pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high: High, table: &str) -> Markup {
@@ -160,26 +160,35 @@ pub(super) fn week_chart(id: &str, title: &str, unit: &str, values: &WeekValues,
 pub(super) fn sparkline(title: &str, values: &[Option<f64>]) -> Markup {
     html! {
         svg .spark viewBox="0 0 100 20" width="100" height="20" role="img" aria-label=(title) {
-            path .line d=(sparkline_path(values, 2, 20)) {}
+            path .line d=(path_data(&sparkline_runs(values, 2, 20))) {}
         }
     }
 }
 
-/// The line of a sparkline of this height, with a point every `step` pixels.
-pub(in crate::web) fn sparkline_path(values: &[Option<f64>], step: u32, height: u32) -> String {
+/// Points of a line without a gap: x, and y from the upper edge.
+pub(in crate::web) type Run = Vec<(i64, i64)>;
+
+/// The line of a sparkline of this height, with a point every `step` pixels; it has gaps where
+/// nothing is known.
+pub(in crate::web) fn sparkline_runs(values: &[Option<f64>], step: i64, height: i64) -> Vec<Run> {
     let points: Vec<Option<f64>> = values.chunks(SLOTS_PER_POINT).take(SPARKLINE_POINTS as usize).map(mean).collect();
     let max = points.iter().flatten().copied().fold(1.0, f64::max);
+    let y = |value: f64| height - 1 - ((value / max).clamp(0.0, 1.0) * (height - 2) as f64).round() as i64;
+    let at: Vec<Option<(i64, i64)>> =
+        (0..).zip(&points).map(|(x, value)| value.map(|value| (step * x, y(value)))).collect();
+    at.split(Option::is_none)
+        .map(|run| run.iter().flatten().copied().collect())
+        .filter(|run: &Run| !run.is_empty())
+        .collect()
+}
+
+/// The attribute `d` of a path in an SVG.
+pub(in crate::web) fn path_data(runs: &[Run]) -> String {
     let mut d = String::new();
-    let mut is_drawing = false;
-    for (x, value) in (0..).zip(&points) {
-        is_drawing = match value {
-            Some(value) => {
-                let y = i64::from(height) - 1 - ((value / max).clamp(0.0, 1.0) * f64::from(height - 2)).round() as i64;
-                let _ = write!(d, "{}{} {y}", if is_drawing { "L" } else { "M" }, step * x);
-                true
-            }
-            None => false,
-        };
+    for run in runs {
+        for (n, (x, y)) in run.iter().enumerate() {
+            let _ = write!(d, "{}{x} {y}", if n == 0 { "M" } else { "L" });
+        }
     }
     d
 }
