@@ -42,6 +42,7 @@ mod restore;
 pub mod run;
 mod scan;
 mod scan_once;
+mod screen;
 pub mod server_list;
 pub mod stdio;
 mod token;

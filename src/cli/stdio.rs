@@ -5,10 +5,10 @@
 //! them.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
+use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::sync::OnceLock;
 
-use ratatui::crossterm::terminal::window_size;
+use super::screen;
 
 /// See [`width`].
 static WIDTH: OnceLock<Option<usize>> = OnceLock::new();
@@ -16,11 +16,8 @@ static WIDTH: OnceLock<Option<usize>> = OnceLock::new();
 /// Determines the width of standard output, once per process.
 pub fn detect_width() {
     let by_user = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let of_terminal = || {
-        let size = io::stdout().is_terminal().then(window_size)?.ok()?;
-        Some(usize::from(size.columns))
-    };
-    let width = by_user.or_else(of_terminal).filter(|&width| width > 0);
+    let of_terminal = || screen::size().map(|(columns, _)| columns);
+    let width = by_user.filter(|&width| width > 0).or_else(of_terminal);
     _ = WIDTH.set(width);
 }
 

@@ -27,6 +27,7 @@ use self::parts::Part;
 use self::status::Picture;
 use crate::api::Permission;
 use crate::archive::{Archive, ArchiveSettings};
+use crate::cli::screen::Key;
 use crate::cli::stdio::say;
 use crate::client::Client;
 use crate::clock;
@@ -114,13 +115,6 @@ pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the user wants.
-enum Key {
-    Quit,
-    /// A part by its number.
-    Kill(usize),
-}
-
 /// Shows a picture, and waits for a key for [`SCREEN_INTERVAL`].
 type Show<'s> = &'s mut dyn FnMut(&Demo, &mut Picture) -> anyhow::Result<Option<Key>>;
 
@@ -131,8 +125,8 @@ impl Demo {
         while !self.stop.is_cancelled() && Instant::now() < end {
             match show(self, picture)? {
                 Some(Key::Quit) => break,
-                Some(Key::Kill(number)) => picture.killed(self.kill(number)),
-                None => {}
+                Some(Key::Digit(digit @ 1..=9)) => picture.killed(self.kill(usize::from(digit) - 1)),
+                Some(Key::Digit(_)) | None => {}
             }
             self.kill_by_itself(args.kill_every, &mut killed, picture);
             self.start_due(picture)?;

@@ -2,15 +2,10 @@
 
 use std::time::Duration;
 
-use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::demo::sampler::DemoState;
+use crate::cli::screen::{Key, Line, Screen, Style, bars, beside, framed};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 
@@ -23,112 +18,78 @@ pub(super) async fn show(
     end: tokio::time::Instant,
     poll_interval: Duration,
 ) -> anyhow::Result<()> {
-    let mut terminal = ratatui::try_init()?;
-    let result = async {
-        let mut tick = tokio::time::interval(poll_interval);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                () = tokio::time::sleep_until(end) => return Ok(()),
-                _ = tick.tick() => {
-                    state.poll(daemon).await?;
-                    terminal.draw(|frame| draw(frame, state))?;
-                    if is_quit()? {
-                        return Ok(());
-                    }
+    let mut screen = Screen::start()?;
+    let mut tick = tokio::time::interval(poll_interval);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep_until(end) => return Ok(()),
+            _ = tick.tick() => {
+                state.poll(daemon).await?;
+                screen.draw(|size| draw(size, state))?;
+                if screen.key(Duration::ZERO)? == Some(Key::Quit) {
+                    return Ok(());
                 }
             }
         }
     }
-    .await;
-    ratatui::restore();
-    result
 }
 
-/// Reads the pending terminal events until one is a quit key (`q`, Esc or Ctrl-C). In raw
-/// mode the terminal reports Ctrl-C as a key, not as a signal.
-fn is_quit() -> std::io::Result<bool> {
-    while event::poll(Duration::ZERO)? {
-        if let Event::Key(key) = event::read()? {
-            let ctrl_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-            if ctrl_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-/// Heights of the blocks on the left, borders included: a line for each class and a heading, and the
-/// counters.
-const SCANS_HEIGHT: u16 = 10;
-const COUNTERS_HEIGHT: u16 = 8;
+/// Columns of the blocks on the left, and their lines, borders included: a line for each class and a
+/// heading, and the counters.
+const LEFT_WIDTH: usize = 38;
+const SCANS_HEIGHT: usize = 10;
+const COUNTERS_HEIGHT: usize = 8;
 
 /// Least height of the graph of scans, borders included. A smaller screen has no graph.
-const RATE_HEIGHT_MIN: u16 = 3;
+const RATE_HEIGHT_MIN: usize = 3;
 
-fn draw(frame: &mut Frame, state: &DemoState) {
-    let hint = hint(state, frame.area().width);
-    let hint_height = hint.len() as u16;
-    let [header, body, footer] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(10), Constraint::Length(hint_height)])
-            .areas(frame.area());
+fn draw((width, height): (usize, usize), state: &DemoState) -> Vec<Line> {
     let engine = &state.status.engine;
-    let title = Line::from(vec![
-        Span::styled(" clqd demo ", Style::new().fg(Color::Black).bg(Color::Cyan).add_modifier(Modifier::BOLD)),
-        Span::raw(format!(
-            "  week {}   {} servers   {} players online   {} known",
-            engine.week, engine.servers, engine.players_online, engine.players_known
-        )),
-    ]);
-    frame.render_widget(Paragraph::new(title), header);
-    let [left, right] = Layout::horizontal([Constraint::Length(38), Constraint::Min(40)]).areas(body);
-    let rate_height = left.height.saturating_sub(SCANS_HEIGHT + COUNTERS_HEIGHT);
-    let rate_height = if rate_height < RATE_HEIGHT_MIN { 0 } else { rate_height };
-    let heights = [SCANS_HEIGHT, rate_height, COUNTERS_HEIGHT].map(Constraint::Length);
-    let [scans, rate, outbox] = Layout::vertical(heights).areas(left);
-    draw_scans(frame, scans, state);
-    // The sparkline has one column per poll; the border takes two.
-    let width = rate.width.saturating_sub(2) as usize;
-    let newest = &state.history[state.history.len().saturating_sub(width)..];
-    let sparkline = Sparkline::default().data(newest).style(Style::new().fg(Color::Cyan));
-    frame.render_widget(sparkline.block(Block::bordered().title(" scans a second ")), rate);
-    draw_outbox(frame, outbox, state);
-    draw_top(frame, right, state);
-    frame.render_widget(Paragraph::new(hint).style(Style::new().fg(Color::DarkGray)), footer);
+    let counts = format!(
+        "  week {}   {} servers   {} players online   {} known",
+        engine.week, engine.servers, engine.players_online, engine.players_known
+    );
+    let hint = hint(state, width);
+    let body_height = height.saturating_sub(1 + hint.len()).max(SCANS_HEIGHT);
+    let rate_height = body_height.saturating_sub(SCANS_HEIGHT + COUNTERS_HEIGHT);
+    let mut left = framed(" scans by class ", "", scans(state), (LEFT_WIDTH, SCANS_HEIGHT));
+    if rate_height >= RATE_HEIGHT_MIN {
+        let newest = &state.history[state.history.len().saturating_sub(LEFT_WIDTH - 2)..];
+        left.extend(framed(" scans a second ", "", bars(newest, rate_height - 2), (LEFT_WIDTH, rate_height)));
+    }
+    let counters_height = COUNTERS_HEIGHT.min(body_height.saturating_sub(left.len()));
+    left.extend(framed(" since the start ", "", counters(state), (LEFT_WIDTH, counters_height)));
+    let mut lines = vec![Line::new(" clqd demo ", Style::Title).and(counts, Style::Plain)];
+    lines.extend(beside(left, LEFT_WIDTH, top(state, (width.saturating_sub(LEFT_WIDTH), body_height))));
+    lines.extend(hint);
+    lines
 }
 
 /// The next commands to try, in as many lines as they need.
-fn hint(state: &DemoState, width: u16) -> Vec<Line<'static>> {
+fn hint(state: &DemoState, width: usize) -> Vec<Line> {
     let lines = [
         format!(" website   http://{}   (q or Ctrl-C quits)", state.website),
         format!(" commands  clqd --socket {} status", state.socket.display()),
     ];
-    let width = usize::from(width.max(1));
     let parts = |line: &String| {
         let chars: Vec<char> = line.chars().collect();
-        chars.chunks(width).map(|part| Line::from(part.iter().collect::<String>())).collect::<Vec<_>>()
+        let parts = chars.chunks(width.max(1));
+        parts.map(|part| Line::new(part.iter().collect::<String>(), Style::Soft)).collect::<Vec<_>>()
     };
     lines.iter().flat_map(parts).collect()
 }
 
-fn draw_scans(frame: &mut Frame, area: Rect, state: &DemoState) {
-    let engine = &state.status.engine;
+fn scans(state: &DemoState) -> Vec<Line> {
+    let servers = state.status.engine.servers_by_class;
     let rows = (0..7).map(|class| {
-        Row::new(vec![
-            Cell::from(format!("class {}", class + 1)),
-            Cell::from(format!("{:>7}", engine.servers_by_class[class])),
-            Cell::from(format!("{:>8.1}", state.per_second[class])),
-        ])
+        Line::from(format!("class {}  {:>7}  {:>8.1}", class + 1, servers[class], state.per_second[class]))
     });
-    let header = Row::new(vec!["", "servers", " scans/s"]).style(Style::new().fg(Color::DarkGray));
-    let widths = [Constraint::Length(8), Constraint::Length(8), Constraint::Length(9)];
-    let table = Table::new(rows, widths).header(header).block(Block::bordered().title(" scans by class "));
-    frame.render_widget(table, area);
+    std::iter::once(Line::new("         servers   scans/s", Style::Soft)).chain(rows).collect()
 }
 
-/// Draws the counters since the start, the outbox and the archive state.
-fn draw_outbox(frame: &mut Frame, area: Rect, state: &DemoState) {
+/// The counters since the start, the outbox and the archive state.
+fn counters(state: &DemoState) -> Vec<Line> {
     let counts = &state.status.engine.counts;
     let archive = match &state.status.archive {
         None => "none (--mysql URL)".to_owned(),
@@ -138,55 +99,54 @@ fn draw_outbox(frame: &mut Frame, area: Rect, state: &DemoState) {
             None => "connecting".to_owned(),
         },
     };
-    let text = vec![
-        Line::from(format!("snapshots  {:>10}", counts.snapshots)),
-        Line::from(format!("partial    {:>10}", counts.partial_snapshots)),
-        Line::from(format!("missed     {:>10}", counts.misses)),
-        Line::from(format!("rounds     {:>10}", counts.rounds)),
-        Line::from(format!("outbox     {:>10} waiting", state.status.outbox_entries)),
-        Line::from(format!("archive    {archive}")),
+    let lines = [
+        format!("snapshots  {:>10}", counts.snapshots),
+        format!("partial    {:>10}", counts.partial_snapshots),
+        format!("missed     {:>10}", counts.misses),
+        format!("rounds     {:>10}", counts.rounds),
+        format!("outbox     {:>10} waiting", state.status.outbox_entries),
+        format!("archive    {archive}"),
     ];
-    frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" since the start ")), area);
+    lines.map(Line::from).into()
 }
 
-fn draw_top(frame: &mut Frame, area: Rect, state: &DemoState) {
+fn top(state: &DemoState, size: (usize, usize)) -> Vec<Line> {
     let (Some(top), Some(server)) = (&state.top, &state.server) else {
-        frame.render_widget(Paragraph::new("looking for players ...").block(Block::bordered()), area);
-        return;
+        return framed("", "", vec![Line::from("looking for players ...".to_owned())], size);
     };
-    let rows = top.rows.iter().map(|row| {
-        let change = state.position_change(row.player_key, row.position);
+    // Position, score and change have 20 columns, the borders two.
+    let name_width = size.0.saturating_sub(22);
+    let row = |position: &str, name: String, score: &str, change: &str, style| {
+        let mut line = Line::new(format!("{position:>3} "), style);
+        line.append(Line::new(name, style).fit(name_width));
+        line.and(format!(" {score:>10} {change:<4}"), style)
+    };
+    let mut lines = vec![row("#", "player".to_owned(), unit(top.ranking), "", Style::Soft)];
+    for player in &top.rows {
+        let change = state.position_change(player.player_key, player.position);
         let style = match change.as_str() {
-            "" => Style::new(),
-            down if down.starts_with('-') => Style::new().fg(Color::Red),
-            _ => Style::new().fg(Color::Green).add_modifier(Modifier::BOLD),
+            "" => Style::Plain,
+            down if down.starts_with('-') => Style::Bad,
+            _ => Style::Good,
         };
-        Row::new(vec![
-            Cell::from(format!("{:>3}", row.position)),
-            Cell::from(row.name.clone()),
-            Cell::from(format!("{:>10}", format_score(top.ranking, row.score))),
-            Cell::from(change),
-        ])
-        .style(style)
-    });
-    let header = Row::new(vec!["  #", "player", unit(top.ranking), ""]).style(Style::new().fg(Color::DarkGray));
-    let widths = [Constraint::Length(4), Constraint::Min(16), Constraint::Length(11), Constraint::Length(4)];
+        let score = format_score(top.ranking, player.score);
+        lines.push(row(&player.position.to_string(), player.name.clone(), &score, &change, style));
+    }
     // Two short titles: one line would be cut at 80 columns.
     let (players, slots) = (server.players, server.slots);
     let title = format!(" {} of {} players, {players}/{slots} online ", top.ranking.name(), top.size);
     let on = format!(" {} {} ", server.url, server.map.as_deref().unwrap_or("?"));
-    let block = Block::bordered().title(title).title_bottom(on);
-    frame.render_widget(Table::new(rows, widths).header(header).block(block), area);
+    framed(&title, &on, lines, size)
 }
 
-/// The heading of the score column, right-aligned to the scores of [`format_score`].
+/// The heading of the score column.
 fn unit(ranking: Ranking) -> &'static str {
     match ranking {
-        Ranking::Clq1 => "  points/s",
-        Ranking::Clq2 => "      clq2",
-        Ranking::Elo => "       elo",
-        Ranking::Points => "    points",
-        Ranking::Time => "   h:mm:ss",
+        Ranking::Clq1 => "points/s",
+        Ranking::Clq2 => "clq2",
+        Ranking::Elo => "elo",
+        Ranking::Points => "points",
+        Ranking::Time => "h:mm:ss",
     }
 }
 
@@ -204,26 +164,15 @@ fn format_score(ranking: Ranking, score: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-
     use super::*;
-
-    /// The lines of a screen of this size.
-    fn screen(width: u16, height: u16, state: &DemoState) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, state)).expect("drawn");
-        let buffer = terminal.backend().buffer();
-        let cells = buffer.content().chunks(width.into());
-        cells.map(|line| line.iter().map(|cell| cell.symbol()).collect::<String>()).collect()
-    }
 
     #[test]
     fn hint_and_counters_are_complete_on_every_screen() {
         let (website, socket) = ("127.0.0.1:8480", "/tmp/clqd-demo-Ab3dEf/control.sock");
         let state = DemoState::new(socket.into(), website.to_owned());
         for (width, height) in [(80, 24), (100, 30), (120, 40)] {
-            let lines = screen(width, height, &state);
+            let lines: Vec<String> = draw((width, height), &state).iter().map(Line::text).collect();
+            assert_eq!(lines.len(), height);
             let text = lines.join("\n");
             for want in [
                 "http://127.0.0.1:8480   (q or Ctrl-C quits)",
@@ -235,7 +184,8 @@ mod tests {
             }
         }
         let long = DemoState::new(format!("/{}/control.sock", "d".repeat(70)).into(), website.to_owned());
-        let text: String = screen(80, 24, &long).concat().replace(' ', "");
+        let lines = draw((80, 24), &long);
+        let text = lines.iter().map(Line::text).collect::<String>().replace(' ', "");
         assert!(text.contains("/control.sockstatus"), "a long path is wrapped: {text}");
     }
 }
