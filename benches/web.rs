@@ -9,28 +9,38 @@
 //!   of each kind of page, from the moment when the request was due; and the scans that were late,
 //!   with and without these requests. Each request is for another server, player, page of the board
 //!   or string, so nearly none is answered from the cache;
-//! - with `wrk`: answers a second of each kind, of one path and of 1,000 different ones, beside nginx
+//! - with `wrk` (not with `CLQD_WRK=0`): answers a second of each kind, of one path and of 1,000 different ones, beside nginx
 //!   which serves the same bytes as files, and the sizes of the answers;
 //! - the same without the requests that were delayed because the memory of the machine was slow (`measure/memory_watch.rs`);
 //! - the memory of the daemon with the web interface and, after a restart, without it.
 //!
-//! It needs Debian's packages `wrk` and `nginx-light`.
+//! [`UBIQUITOUS`] are players who were on every server: their pages are the worst.
+//!
+//! `CLQD_ARCHIVE=1` starts a MariaDB, which has the whole state before the measurement and gets the changes meanwhile.
+//! `CLQD_SYNC_DELAY_MS` is the additional time that each sync of a file takes the measured daemon.
+//!
+//! It needs Debian's packages `wrk` and `nginx-light`, and a C compiler for `CLQD_SYNC_DELAY_MS`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, ensure};
-use clqd::api::Status;
+use clqd::api::{Status, requests};
+use clqd::client;
 use clqd::engine::Outcome;
 use clqd::model::{Completeness, Player, ServerUrl, Snapshot};
 use clqd::scan_log;
+use database::{Database, Server};
 use memory_watch::MemoryWatch;
 use process::{Running, scans_ended, status, wait_until};
 
+#[path = "../tests/support/database/mod.rs"]
+mod database;
 mod measure;
 #[path = "measure/memory_watch.rs"]
 mod memory_watch;
@@ -60,6 +70,8 @@ enum Kind {
     Server,
     Board,
     Player,
+    /// A page of one of [`UBIQUITOUS`].
+    WorstPlayer,
     Search,
     /// While a visitor types.
     Suggest,
@@ -69,11 +81,12 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Home,
         Kind::Server,
         Kind::Board,
         Kind::Player,
+        Kind::WorstPlayer,
         Kind::Search,
         Kind::Suggest,
         Kind::Compare,
@@ -88,6 +101,13 @@ impl Kind {
             Kind::Server => format!("/servers/{server}"),
             Kind::Board => format!("/games/{GAME}?ranking=points&start={}", 1 + random.below(site.rows)),
             Kind::Player => format!("/players/{}", 1 + random.below(site.rows)),
+            Kind::WorstPlayer => {
+                let key = site.ubiquitous[random.below(site.ubiquitous.len() as u64) as usize];
+                match random.below(2) {
+                    0 => format!("/players/{key}"),
+                    _ => format!("/players/{key}?skip={}", random.below(site.urls.len() as u64)),
+                }
+            }
             // A whole name, its beginning, or a word inside it that many have.
             Kind::Search => {
                 let player = random.below(site.rows);
@@ -122,6 +142,10 @@ const SECOND: [&str; 16] = [
     "Lord", "Fox", "Viking",
 ];
 
+/// Names that games give to players who choose none, in the first lists of every server.
+const UBIQUITOUS: [&str; 8] =
+    ["UnnamedPlayer", "Player", "Padman", "Guest", "nameless tee", "newbie", "Unnamed", "ETPlayer"];
+
 fn name(player: u64) -> String {
     let [first, second] = [FIRST[player as usize % FIRST.len()], SECOND[player as usize / 16 % SECOND.len()]];
     format!("{first}{second}{}", player / 256)
@@ -131,6 +155,38 @@ fn name(player: u64) -> String {
 struct Site {
     rows: u64,
     urls: Vec<String>,
+    /// Keys of [`UBIQUITOUS`].
+    ubiquitous: Vec<u64>,
+}
+
+/// Source of a library that makes each sync of a file take `DELAY_MS` longer.
+const SLOW_SYNC: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <time.h>
+static void delay(void) { struct timespec t = {DELAY_MS / 1000, DELAY_MS % 1000 * 1000000}; nanosleep(&t, 0); }
+int fdatasync(int fd) { delay(); return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd); }
+int fsync(int fd) { delay(); return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd); }
+int sync_file_range(int fd, off64_t at, off64_t n, unsigned flags) {
+    delay();
+    return ((int (*)(int, off64_t, off64_t, unsigned))dlsym(RTLD_NEXT, "sync_file_range"))(fd, at, n, flags);
+}
+"#;
+
+/// A MariaDB for the archive.
+struct Archive {
+    url: String,
+    _database: Database,
+}
+
+impl Archive {
+    fn start() -> anyhow::Result<Archive> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let options = ["--innodb-buffer-pool-size=2G", "--innodb-log-file-size=512M", "--max-allowed-packet=16M"];
+        let database = runtime.block_on(Database::on_server(Arc::new(Server::start_with(&options))));
+        Ok(Archive { url: database.url(), _database: database })
+    }
 }
 
 /// A linear congruential generator: the same paths in each run.
@@ -148,6 +204,9 @@ struct Setup {
     servers: u64,
     rate: u64,
     seconds: u64,
+    has_wrk: bool,
+    sync_delay_ms: u64,
+    archive: Option<Archive>,
     port: u16,
     dir: tempfile::TempDir,
 }
@@ -163,6 +222,9 @@ fn main() -> anyhow::Result<()> {
         servers: number("CLQD_SERVERS", 20_000)?,
         rate: number("CLQD_RATE", 500)?,
         seconds: number("CLQD_SECONDS", 120)?,
+        has_wrk: number("CLQD_WRK", 1)? != 0,
+        sync_delay_ms: number("CLQD_SYNC_DELAY_MS", 0)?,
+        archive: (number("CLQD_ARCHIVE", 0)? != 0).then(Archive::start).transpose()?,
         port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
         dir: tempfile::tempdir()?,
     };
@@ -175,10 +237,16 @@ impl Setup {
     }
 
     fn run(&self) -> anyhow::Result<()> {
-        self.write_config(true)?;
+        // A replay would fill the outbox with what the archive gets again, because its database is new.
+        self.write_config(true, "outbox_entries_max = 1000")?;
+        if self.archive.is_some() {
+            let migrated = self.clqd().arg("migrate").output()?;
+            ensure!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
+        }
         let _fleet = self.start_fleet()?;
         let urls = std::fs::read_to_string(self.path("servers"))?;
-        let site = Site { rows: self.rows, urls: urls.split_whitespace().map(str::to_owned).collect() };
+        let urls: Vec<String> = urls.split_whitespace().map(str::to_owned).collect();
+        let mut site = Site { rows: self.rows, urls, ubiquitous: Vec::new() };
         let began = Instant::now();
         self.write_log(&site.urls)?;
         let replay =
@@ -193,10 +261,28 @@ impl Setup {
         );
 
         // The first round, in which all scans are due at once, is not measured.
-        let daemon = self.start_daemon(&site)?;
+        self.write_config(true, "interval_s = 60")?;
+        let daemon = self.start_daemon(&site, &mut self.clqd())?;
+        let mut socket = client::Client::connect(&self.path("control.sock"))?;
+        for name in UBIQUITOUS {
+            // Names are read after the start.
+            wait_until(name, || {
+                let named = socket.lines(&requests::PlayerNamed { name: name.to_owned() })?;
+                site.ubiquitous.extend(named.first().map(|it| u64::from(it.player_key)));
+                Ok(!named.is_empty())
+            })?;
+        }
         wait_until("the first round of scans", || Ok(scans_ended(&self.status()?) >= self.servers))?;
+        if self.archive.is_some() {
+            self.wait_until_archived()?;
+            println!("archive      complete {:.0} s after the start of the replay", began.elapsed().as_secs_f64());
+        }
         daemon.stop()?;
-        let daemon = self.start_daemon(&site)?;
+        let mut command = self.clqd();
+        if self.sync_delay_ms > 0 {
+            command.env("LD_PRELOAD", self.slow_sync()?);
+        }
+        let daemon = self.start_daemon(&site, &mut command)?;
         std::thread::sleep(Duration::from_secs(INTERVAL_S));
         println!("memory       {} MB after {INTERVAL_S} s", daemon.rss_kib()? >> 10);
 
@@ -206,11 +292,13 @@ impl Setup {
         })?;
         self.scan_for("with requests", &daemon, || self.request_at_rate(&site))?;
         println!("memory       {} MB after these requests", daemon.rss_kib()? >> 10);
-        self.scan_for("with wrk", &daemon, || self.compare_with_files(&site))?;
-        println!("memory       {} MB after wrk", daemon.rss_kib()? >> 10);
+        if self.has_wrk {
+            self.scan_for("with wrk", &daemon, || self.compare_with_files(&site))?;
+            println!("memory       {} MB after wrk", daemon.rss_kib()? >> 10);
+        }
         daemon.stop()?;
 
-        self.write_config(false)?;
+        self.write_config(false, "interval_s = 60")?;
         let daemon = Running::start(self.clqd().arg("run"))?;
         wait_until("the control socket", || Ok(self.status().is_ok()))?;
         std::thread::sleep(Duration::from_secs(INTERVAL_S));
@@ -218,7 +306,32 @@ impl Setup {
         daemon.stop()
     }
 
-    fn write_config(&self, has_web: bool) -> anyhow::Result<()> {
+    /// Until MySQL has everything but the servers that are being scanned.
+    fn wait_until_archived(&self) -> anyhow::Result<()> {
+        wait_until("the archive", || {
+            let status = self.status()?;
+            let archive = &status.archive.context("an archive")?.public;
+            let is_complete = archive.connected && archive.resync.is_none();
+            Ok(is_complete && status.outbox_entries <= self.servers / 20)
+        })
+    }
+
+    /// A library for `LD_PRELOAD`, made of [`SLOW_SYNC`].
+    fn slow_sync(&self) -> anyhow::Result<PathBuf> {
+        let (source, library) = (self.path("slow_sync.c"), self.path("slow_sync.so"));
+        std::fs::write(&source, SLOW_SYNC)?;
+        let delay = format!("-DDELAY_MS={}", self.sync_delay_ms);
+        let compiled =
+            Command::new("cc").args(["-shared", "-fPIC", &delay, "-o"]).arg(&library).arg(&source).status()?;
+        ensure!(compiled.success(), "cc: {compiled}");
+        Ok(library)
+    }
+
+    fn write_config(&self, has_web: bool, archive: &str) -> anyhow::Result<()> {
+        let archive = match &self.archive {
+            Some(it) => format!("[archive]\nurl = {:?}\n{archive}\n", it.url),
+            None => String::new(),
+        };
         let listen = if has_web { format!("127.0.0.1:{}", self.port) } else { String::new() };
         let text = format!(
             "state_dir = {:?}\ncontrol_socket = {:?}\nlog_filter = \"warn\"\n\
@@ -226,7 +339,7 @@ impl Setup {
              packets_per_second_max = 5000\nscans_in_flight_max = 20000\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\nbudget = 0.0\n\
              [web]\nlisten = {listen:?}\nclient_requests_per_second_max = 100000\n\
-             client_burst_requests = 100000\nsearch_memory_bytes = {SEARCH_BYTES}\n",
+             client_burst_requests = 100000\nsearch_memory_bytes = {SEARCH_BYTES}\n{archive}",
             self.path("state"),
             self.path("control.sock"),
         );
@@ -265,8 +378,10 @@ impl Setup {
                     + server as i64 * LIST_INTERVAL_MS / urls.len() as i64;
                 let players = (0..LIST_PLAYERS).map(|n| group * LIST_PLAYERS + n).filter(|player| *player < self.rows);
                 let base = 20 * (list % LISTS_OF_PLAYERS) as i64;
-                let lines = players.map(|player| Player {
-                    name: name(player).into(),
+                let names = players.map(name);
+                let others = UBIQUITOUS.iter().filter(|_| list < LISTS_OF_PLAYERS).map(|&name| name.to_owned());
+                let lines = names.chain(others).map(|name| Player {
+                    name: name.into(),
                     points: Some(base + random.below(20) as i64),
                     ping: Some(40),
                     ..Player::default()
@@ -291,9 +406,9 @@ impl Setup {
     }
 
     /// Starts the daemon; prints when it answers.
-    fn start_daemon(&self, site: &Site) -> anyhow::Result<Running> {
+    fn start_daemon(&self, site: &Site, command: &mut Command) -> anyhow::Result<Running> {
         let began = Instant::now();
-        let daemon = Running::start(self.clqd().arg("run"))?;
+        let daemon = Running::start(command.arg("run"))?;
         let board = Kind::Board.path(site, &mut Random(1));
         for path in ["/about", "/", &board] {
             wait_until(path, || {
