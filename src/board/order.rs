@@ -143,6 +143,17 @@ impl Orders {
         entries
     }
 
+    /// Positions of the row at an index in the five rankings: one more than the rows before it.
+    pub fn positions_of(&self, rows: &[(PlayerKey, PlayerRow)], at: usize) -> [Option<u32>; 5] {
+        let key = |(player, row): &(PlayerKey, PlayerRow), ranking| {
+            self.entry(*player, row, ranking).map(|entry| self.sort_key(ranking, &entry))
+        };
+        Ranking::ALL.map(|ranking| {
+            let own = key(&rows[at], ranking)?;
+            Some(1 + rows.iter().filter_map(|row| key(row, ranking)).filter(|other| *other < own).count() as u32)
+        })
+    }
+
     /// Positions of every row in the five rankings, in the order of the rows, which
     /// must be in order of player key.
     pub fn positions(&self, rows: &[(PlayerKey, PlayerRow)]) -> Vec<[Option<u32>; 5]> {
@@ -202,6 +213,17 @@ mod tests {
         assert_eq!(of_scope("points game:baseq3", Some(&race)), Orders::default());
         assert_eq!(of_scope("points game:baseq3", None), Orders::default());
         assert_ne!(of_scope("points", None), Orders::default());
+    }
+
+    #[test]
+    fn positions_of_one_row_are_those_of_the_board() {
+        for tie in [&[][..], &["points time".parse().unwrap()]] {
+            for low in [&[][..], &["points".parse().unwrap()]] {
+                let orders = Orders::for_scope(low, tie, None);
+                let of_one: Vec<_> = (0..rows().len()).map(|at| orders.positions_of(&rows(), at)).collect();
+                assert_eq!(of_one, orders.positions(&rows()));
+            }
+        }
     }
 
     #[test]

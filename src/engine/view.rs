@@ -20,13 +20,21 @@ use crate::model::view::{
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
 
-/// Most rows of weeks of a player in one answer. For the positions of one row, all rows of its server are
-/// read and ranked: some 0.2 ms.
+/// Most rows of weeks of a player in one answer.
 pub const PLAYER_WEEKS_MAX: usize = 100;
 
-/// Most servers of a player that are examined in a week to find those with most time, and most servers
-/// that are searched for the player's presence. Each takes some microseconds.
-pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 2_000;
+/// Most rows of servers that are read for the positions of a player, in one week and in one answer: for those of
+/// one row of the player, all rows of its server. An answer ends with the first week in which some servers are left,
+/// and has at least one row.
+const PLAYER_WEEK_ROWS_READ_MAX: usize = 5_000;
+const PLAYER_ROWS_READ_MAX: usize = 50_000;
+
+/// Most servers of a player that are examined in a week to find those with most time: each is a read of the
+/// database.
+const PLAYER_SERVERS_SORTED_MAX: usize = 200;
+
+/// Most servers of a player that are searched for the player's presence. They are in memory.
+pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 500;
 
 /// Days on which a server was seen: those in its series, and the running one.
 fn days_seen(record: &ServerRecord, series: Option<&SeriesRecord>) -> u32 {
@@ -310,7 +318,7 @@ impl Engine {
         };
         let mut next = skip as u64;
         let (mut servers_seen, mut servers_shown) = (BTreeSet::new(), BTreeSet::new());
-        let mut weeks_left = weeks_max;
+        let (mut weeks_left, mut rows_left) = (weeks_max, PLAYER_ROWS_READ_MAX);
         for state in self.global.meta.weeks.iter().rev() {
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
             let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
@@ -322,25 +330,32 @@ impl Engine {
             });
             let skipped = skip.min(servers.len());
             skip -= skipped;
-            let taken = weeks_left.min(servers.len() - skipped);
-            weeks_left -= taken;
-            next += taken as u64;
-            view.weeks_more += (servers.len() - skipped - taken) as u64;
-            if taken == 0 {
+            if weeks_left == 0 || rows_left == 0 || skipped == servers.len() {
+                view.weeks_more += (servers.len() - skipped) as u64;
                 continue;
             }
-            if taken < servers.len() {
-                let seen = servers.len().min(PLAYER_SERVERS_SEEN_MAX);
-                self.sort_by_time(source, state.week, player, &mut servers[..seen])?;
+            // Where it is not sure that all fit.
+            if servers.len() > 1 {
+                let sorted = servers.len().min(PLAYER_SERVERS_SORTED_MAX);
+                self.sort_by_time(source, state.week, player, &mut servers[..sorted])?;
             }
             let mut week_views = Vec::new();
-            for &server in &servers[skipped..skipped + taken] {
+            let mut left = servers[skipped..].iter();
+            let mut rows_of_week = 0;
+            while let Some(&server) = left.as_slice().first().filter(|_| weeks_left > 0 && rows_left > 0) {
+                left.next();
                 servers_shown.insert(server);
                 let rows = self.counted_rows(source, state.week.into(), server)?;
+                rows_of_week += rows.len();
+                (weeks_left, rows_left, next) = (weeks_left - 1, rows_left.saturating_sub(rows.len()), next + 1);
+                if rows_of_week >= PLAYER_WEEK_ROWS_READ_MAX && !left.as_slice().is_empty() {
+                    rows_left = 0;
+                }
                 let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
-                let positions = self.server_orders(server).positions(&rows)[at];
+                let positions = self.server_orders(server).positions_of(&rows, at);
                 week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
             }
+            view.weeks_more += left.len() as u64;
             week_views.sort_by(|a, b| a.server.cmp(&b.server));
             view.weeks.extend(week_views);
         }

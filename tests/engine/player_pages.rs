@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clqd::engine::{EngineSettings, PLAYER_WEEKS_MAX};
-use clqd::model::PlayerKey;
+use clqd::model::{PlayerKey, Ranking, ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 
@@ -50,6 +50,42 @@ fn rows_of_a_player_are_ranked_in_bounded_parts_most_time_first() {
     assert_eq!((listed, seen.len()), (SERVERS as usize, SERVERS as usize), "every server once");
     assert_eq!(by_name.weeks, state.engine.player(&state.store, key, 0).unwrap().weeks);
     assert_eq!(state.engine.player(&state.store, key, 5_000).unwrap().weeks, []);
+}
+
+/// Three servers with 2,600 other players each: the positions on two of them are one answer.
+#[test]
+fn an_answer_reads_a_bounded_number_of_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), settings, EngineSettings::default()).unwrap();
+    for list in 0..52 {
+        for server in 0..3 {
+            let points = |n: i64| (list % 2) * (n % 7);
+            let others = (0..100).map(|n| (format!("p{}", list / 2 * 100 + n), points(n)));
+            let players = others.chain([("Visor".to_owned(), points(server + 1))]);
+            let snapshot = Snapshot { slots: 128, ..scans::snapshot(NOW_MS + list * 60_000, players) };
+            scans::apply_snapshot(&mut state, &url(server as u32), snapshot);
+        }
+    }
+    state.commit().unwrap();
+    let key = state.engine.players(&state.store, "Visor").unwrap()[0].player_key;
+    let (mut skip, mut counts) = (0, Vec::new());
+    loop {
+        let page = state.engine.player(&state.store, PlayerKey(key), skip).unwrap();
+        counts.push(page.weeks.len());
+        assert_eq!(page.weeks_more as usize, 3 - counts.iter().sum::<usize>());
+        for week in &page.weeks {
+            let server = ServerUrl::parse(&week.server).unwrap();
+            for ranking in Ranking::ALL {
+                let board = state.engine.top(&state.store, &server, ranking, None, 3_000).unwrap();
+                let found = board.rows.iter().find(|row| row.player_key == key).map(|row| row.position);
+                assert_eq!(week.positions.get(&ranking).map(|it| u64::from(*it)), found, "{ranking:?} on {server}");
+            }
+        }
+        let Some(next) = page.weeks_next else { break };
+        skip = next as usize;
+    }
+    assert_eq!(counts, [2, 1]);
 }
 
 /// The player is third on the first server and best on the last one.
