@@ -47,10 +47,7 @@ mod process_sampler;
 /// Interval of scans while the replayed weeks are archived, s.
 const QUIET_INTERVAL_S: u64 = 3_600;
 
-/// Settings of the archive: while the log is replayed, while the result is archived, and later. A
-/// replay fills the outbox. The archive would write all of that, and then everything once more,
-/// because its database is new.
-const ARCHIVE_OF_REPLAY: &str = "outbox_entries_max = 1000";
+/// Settings of the archive: until the state is archived, and later.
 const ARCHIVE_OF_FILL: &str = "interval_s = 60";
 const ARCHIVE: &str = "interval_s = 600";
 
@@ -358,12 +355,11 @@ impl Installation {
     fn prepare(&mut self, archive: &ArchiveServer, log: &Path) -> anyhow::Result<Vec<(String, f64)>> {
         self.archive_url = Some(archive.create(&self.name));
         // Few scans: their rows would be archived over and over again.
-        self.write_config(QUIET_INTERVAL_S, ARCHIVE_OF_REPLAY)?;
+        self.write_config(QUIET_INTERVAL_S, ARCHIVE_OF_FILL)?;
         let began = Instant::now();
         self.run(&["migrate"])?;
         self.run(&["replay", &log.display().to_string(), "--state", &self.path("state").display().to_string()])?;
         let replayed_s = began.elapsed().as_secs_f64();
-        self.write_config(QUIET_INTERVAL_S, ARCHIVE_OF_FILL)?;
         let daemon = self.start()?;
         // It connects, and finds out that the database is empty.
         std::thread::sleep(Duration::from_secs(5));

@@ -46,9 +46,9 @@ impl GlobalState {
         self.pending.outbox.insert(OutboxKey::Week { week, server });
     }
 
-    /// Whether changes are added to the outbox. Otherwise there is no archive, or the outbox drops
-    /// entries and everything is archived later.
+    /// Whether changes are added to the outbox. Otherwise there is no archive so far, or the outbox drops
+    /// entries, and everything is archived later.
     pub(in crate::engine) fn records_archive_changes(&self) -> bool {
-        self.settings.archive_enabled && !self.settings.outbox_full
+        self.settings.archive_enabled && !self.settings.outbox_full && self.meta.resync_state.archive_id.is_some()
     }
 }
