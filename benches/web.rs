@@ -142,9 +142,8 @@ const SECOND: [&str; 16] = [
     "Lord", "Fox", "Viking",
 ];
 
-/// Names that games give to players who choose none, in the first lists of every server.
-const UBIQUITOUS: [&str; 8] =
-    ["UnnamedPlayer", "Player", "Padman", "Guest", "nameless tee", "newbie", "Unnamed", "ETPlayer"];
+/// Names of models and defaults that many players keep, in the first lists of every server.
+const UBIQUITOUS: [&str; 8] = ["Padman", "Guest", "newbie", "ETPlayer", "Sarge", "Doom", "noob", "Ranger"];
 
 fn name(player: u64) -> String {
     let [first, second] = [FIRST[player as usize % FIRST.len()], SECOND[player as usize / 16 % SECOND.len()]];
@@ -237,8 +236,7 @@ impl Setup {
     }
 
     fn run(&self) -> anyhow::Result<()> {
-        // A replay would fill the outbox with what the archive gets again, because its database is new.
-        self.write_config(true, "outbox_entries_max = 1000")?;
+        self.write_config(true)?;
         if self.archive.is_some() {
             let migrated = self.clqd().arg("migrate").output()?;
             ensure!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
@@ -261,7 +259,6 @@ impl Setup {
         );
 
         // The first round, in which all scans are due at once, is not measured.
-        self.write_config(true, "interval_s = 60")?;
         let daemon = self.start_daemon(&site, &mut self.clqd())?;
         let mut socket = client::Client::connect(&self.path("control.sock"))?;
         for name in UBIQUITOUS {
@@ -298,7 +295,7 @@ impl Setup {
         }
         daemon.stop()?;
 
-        self.write_config(false, "interval_s = 60")?;
+        self.write_config(false)?;
         let daemon = Running::start(self.clqd().arg("run"))?;
         wait_until("the control socket", || Ok(self.status().is_ok()))?;
         std::thread::sleep(Duration::from_secs(INTERVAL_S));
@@ -327,9 +324,9 @@ impl Setup {
         Ok(library)
     }
 
-    fn write_config(&self, has_web: bool, archive: &str) -> anyhow::Result<()> {
+    fn write_config(&self, has_web: bool) -> anyhow::Result<()> {
         let archive = match &self.archive {
-            Some(it) => format!("[archive]\nurl = {:?}\n{archive}\n", it.url),
+            Some(it) => format!("[archive]\nurl = {:?}\n", it.url),
             None => String::new(),
         };
         let listen = if has_web { format!("127.0.0.1:{}", self.port) } else { String::new() };
