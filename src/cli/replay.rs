@@ -146,6 +146,7 @@ pub(super) fn obey(config: &Config, settings: &RecordedSettings) -> anyhow::Resu
 impl Replay<'_> {
     /// `memory`: bytes for uncommitted changes and the engine's caches, besides the store's cache.
     pub fn new(state: &mut State, memory: u64) -> Replay<'_> {
+        state.engine.leave_all_to_first_archive();
         let feed = ReplayFeed::exclusive(&mut state.engine, memory);
         Replay { state, feed, config: None }
     }

@@ -319,6 +319,8 @@ impl Engine {
         let mut next = skip as u64;
         let (mut servers_seen, mut servers_shown) = (BTreeSet::new(), BTreeSet::new());
         let (mut weeks_left, mut rows_left) = (weeks_max, PLAYER_ROWS_READ_MAX);
+        // A server did not fit into the answer; later ones would leave a gap.
+        let mut is_full = false;
         for state in self.global.meta.weeks.iter().rev() {
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
             let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
@@ -330,32 +332,26 @@ impl Engine {
             });
             let skipped = skip.min(servers.len());
             skip -= skipped;
-            if weeks_left == 0 || rows_left == 0 || skipped == servers.len() {
-                view.weeks_more += (servers.len() - skipped) as u64;
-                continue;
-            }
-            // Where it is not sure that all fit.
-            if servers.len() > 1 {
+            if !is_full && skipped < servers.len() && servers.len() > 1 {
                 let sorted = servers.len().min(PLAYER_SERVERS_SORTED_MAX);
                 self.sort_by_time(source, state.week, player, &mut servers[..sorted])?;
             }
-            let mut week_views = Vec::new();
-            let mut left = servers[skipped..].iter();
-            let mut rows_of_week = 0;
-            while let Some(&server) = left.as_slice().first().filter(|_| weeks_left > 0 && rows_left > 0) {
-                left.next();
+            let (mut week_views, mut taken, mut rows_of_week) = (Vec::new(), 0, 0);
+            for &server in &servers[skipped..] {
+                is_full |= weeks_left == 0 || rows_left == 0 || rows_of_week >= PLAYER_WEEK_ROWS_READ_MAX;
+                if is_full {
+                    break;
+                }
                 servers_shown.insert(server);
                 let rows = self.counted_rows(source, state.week.into(), server)?;
-                rows_of_week += rows.len();
-                (weeks_left, rows_left, next) = (weeks_left - 1, rows_left.saturating_sub(rows.len()), next + 1);
-                if rows_of_week >= PLAYER_WEEK_ROWS_READ_MAX && !left.as_slice().is_empty() {
-                    rows_left = 0;
-                }
+                (taken, weeks_left, rows_of_week) = (taken + 1, weeks_left - 1, rows_of_week + rows.len());
+                rows_left = rows_left.saturating_sub(rows.len());
                 let Ok(at) = rows.binary_search_by_key(&player, |(p, _)| *p) else { continue };
                 let positions = self.server_orders(server).positions_of(&rows, at);
                 week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
             }
-            view.weeks_more += left.len() as u64;
+            next += taken as u64;
+            view.weeks_more += (servers.len() - skipped - taken) as u64;
             week_views.sort_by(|a, b| a.server.cmp(&b.server));
             view.weeks.extend(week_views);
         }

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::scans;
-use crate::with_archive;
 use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{
     CorrectionError, EngineSettings, Event, Outcome, RebuiltState, RemovedPlayer, StateReader, ViewError,
@@ -79,7 +78,7 @@ impl Fixture {
 
     fn open(&mut self) {
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        self.state = Some(with_archive(State::open(self.dir.path(), store, settings()).unwrap()));
+        self.state = Some(State::open(self.dir.path(), store, settings()).unwrap());
     }
 
     /// Opens the state again as after a crash: uncommitted data are lost.
@@ -684,7 +683,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     let open = || {
         std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        with_archive(State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap())
+        State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
     };
     let mut state = open();
     let urls: Vec<ServerUrl> = (0..SERVERS).map(|n| url(&format!("10.0.{}.{}", n / 100, n % 100))).collect();

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::scans;
-use crate::with_archive;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::commit::WeekPhase;
 use clqd::model::view::board::PlayerSelector;
@@ -24,7 +23,7 @@ fn settings() -> EngineSettings {
 }
 
 fn open(dir: &Path) -> State {
-    with_archive(State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings()).unwrap())
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings()).unwrap()
 }
 
 fn url() -> ServerUrl {

@@ -21,15 +21,3 @@ mod window_import;
 
 #[path = "../support/scans.rs"]
 mod scans;
-
-use clqd::model::outbox::{ArchiveStep, WriterBeat};
-use clqd::state::State;
-
-/// A state with an archive that has everything so far. Without one a state does not note what is to be archived.
-fn with_archive(mut state: State) -> State {
-    if state.engine.archive_id().is_none() {
-        state.engine.apply_archive_step(ArchiveStep::Claim { id: 1 });
-        state.engine.apply_archive_step(ArchiveStep::Archived { batch: 0, at: WriterBeat { epoch: 0, beat: 0 } });
-    }
-    state
-}

@@ -5,7 +5,6 @@ use crate::scans;
 use clqd::model::calendar::MINUTE_MS;
 use std::path::Path;
 
-use crate::with_archive;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::archive::ServerArchive;
 use clqd::model::row::Ranking;
@@ -18,7 +17,7 @@ const SERVER: &str = "quake3://10.0.0.1:27960";
 
 fn open(dir: &Path) -> State {
     let engine = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
-    with_archive(State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap())
+    State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, engine).unwrap()
 }
 
 fn tick(state: &mut State, now_ms: i64) {

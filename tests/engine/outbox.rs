@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::scans::{self, Archived};
-use crate::with_archive;
 use clqd::engine::{EngineSettings, Event, Outcome, StoreReader};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::archive::{BestPositionsByRanking, ResendStep, ResyncChunk, ResyncStep};
@@ -89,7 +88,7 @@ fn archive_all(state: &mut State, archived: &mut Archived) {
 /// The final content of an archive that is always available.
 fn expected() -> Archived {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 1_000_000));
+    let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
     play(&mut state, 26..30, |_| {});
     let mut archived = Archived::new();
@@ -133,7 +132,7 @@ fn resend(state: &mut State, week: WeekKey, from: ServerKey, servers_max: u32) -
 #[test]
 fn entries_dropped_by_full_outbox_are_archived_by_resync() {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 60));
+    let mut state = open(dir.path(), true, 60);
     let mut archived = Archived::new();
     let mut entries_max = 0;
     play(&mut state, 12..26, |state| entries_max = entries_max.max(state.store.outbox_len()));
@@ -157,7 +156,7 @@ fn entries_dropped_by_full_outbox_are_archived_by_resync() {
 #[test]
 fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 1_000_000));
+    let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
     play(&mut state, 26..30, |_| {});
     let mut archived = Archived::new();
@@ -208,7 +207,7 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
 #[test]
 fn emptied_archive_is_resynced() {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 1_000_000));
+    let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
     play(&mut state, 26..30, |_| {});
     let (mut first, mut second) = (Archived::new(), Archived::new());
@@ -220,14 +219,17 @@ fn emptied_archive_is_resynced() {
     assert_eq!(without_empty_weeks(second), without_empty_weeks(first));
 }
 
-/// A state that no archive has taken, whether one is configured or not, notes nothing: its first archive gets
-/// everything by a resync.
+/// Without an archive, and in a replay before the first one, nothing is noted: the archive gets everything by a
+/// resync.
 #[test]
 fn existing_state_is_archived_by_its_first_archive() {
     let expected = without_empty_weeks(expected());
     for is_configured in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let mut state = open(dir.path(), is_configured, 1_000_000);
+        if is_configured {
+            state.engine.leave_all_to_first_archive();
+        }
         play(&mut state, 12..26, |_| {});
         play(&mut state, 26..30, |_| {});
         assert_eq!(state.store.outbox_len(), 0);
@@ -245,7 +247,7 @@ fn existing_state_is_archived_by_its_first_archive() {
 #[test]
 fn resync_continues_after_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 1_000_000));
+    let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..26, |_| {});
     archive_all(&mut state, &mut Archived::new());
     assert_eq!(scans::claim_archive(&mut state, None, 7), 7);
@@ -297,7 +299,7 @@ fn resync_continues_after_restart() {
 #[test]
 fn entry_dropped_during_resync_causes_one_more_resync() {
     let dir = tempfile::tempdir().unwrap();
-    let mut state = with_archive(open(dir.path(), true, 1_000_000));
+    let mut state = open(dir.path(), true, 1_000_000);
     play(&mut state, 12..20, |_| {});
     archive_all(&mut state, &mut Archived::new());
     scans::claim_archive(&mut state, None, 7);

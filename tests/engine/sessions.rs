@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use crate::scans;
-use crate::with_archive;
 use clqd::engine::{EngineSettings, Event, StateReader, StoreReader};
 use clqd::model::calendar::{DAY_MS, MINUTE_MS};
 use clqd::model::view::board::PlayerSelector;
@@ -158,8 +157,7 @@ fn a_day_that_comes_again_is_another_one() {
 #[test]
 fn a_day_waits_for_the_archive_but_not_for_ever() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = EngineSettings { archive_enabled: true, ..EngineSettings::default() };
-    let mut state = with_archive(open_with(dir.path(), settings));
+    let mut state = open_with(dir.path(), EngineSettings { archive_enabled: true, ..EngineSettings::default() });
     see(&mut state, FROM_MS, &["Visor"]);
     see(&mut state, FROM_MS + MINUTE_MS, &[]);
     let day = SessionDay::of(FROM_MS);

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::scans;
-use crate::with_archive;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
@@ -20,8 +19,8 @@ const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
 
 fn open(dir: &Path, week_steps_per_tick: usize) -> State {
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let engine = EngineSettings { archive_enabled: true, week_steps_per_tick, ..EngineSettings::default() };
-    with_archive(State::open(dir, store, engine).unwrap())
+    State::open(dir, store, EngineSettings { archive_enabled: true, week_steps_per_tick, ..EngineSettings::default() })
+        .unwrap()
 }
 
 /// Applies the last hours of a week and the first minutes of the next, so that players are

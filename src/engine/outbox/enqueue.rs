@@ -2,6 +2,7 @@
 
 use crate::engine::GlobalState;
 use crate::model::commit::WeekPhase;
+use crate::model::outbox::{ResyncCursor, ResyncState};
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 
 impl GlobalState {
@@ -46,9 +47,11 @@ impl GlobalState {
         self.pending.outbox.insert(OutboxKey::Week { week, server });
     }
 
-    /// Whether changes are added to the outbox. Otherwise there is no archive so far, or the outbox drops
-    /// entries, and everything is archived later.
+    /// Whether changes are added to the outbox. Otherwise there is no archive, or the outbox drops
+    /// entries, or the first archive gets everything by a resync: then everything is archived later.
     pub(in crate::engine) fn records_archive_changes(&self) -> bool {
-        self.settings.archive_enabled && !self.settings.outbox_full && self.meta.resync_state.archive_id.is_some()
+        let ResyncState { archive_id, next, .. } = self.meta.resync_state;
+        let awaits_first = self.meta.resync && archive_id.is_none() && next == ResyncCursor::START;
+        self.settings.archive_enabled && !self.settings.outbox_full && !awaits_first
     }
 }

@@ -41,6 +41,14 @@ impl Engine {
         self.global.meta.resync_state.archive_id
     }
 
+    /// From now on nothing is noted for the archive, if there was none so far: the first one gets everything by a
+    /// resync, which would write once more what the outbox has.
+    pub fn leave_all_to_first_archive(&mut self) {
+        if self.archive_id().is_none() {
+            self.global.require_resync();
+        }
+    }
+
     /// Whether the resync in progress replaces and deletes what differs in the archive.
     pub fn repairs_archive(&self) -> bool {
         self.global.meta.resync && self.global.meta.resync_state.repairs
