@@ -196,7 +196,7 @@ fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Resu
         None => "connecting".to_owned(),
     };
     let last_complete = relative_time(archive.public.last_complete_ms, lines.now_ms);
-    // The outbox has only what changed since the first connection.
+    // The outbox may be empty before the first resync.
     let waiting = if archive.public.last_complete_ms.is_some() { &waiting } else { "everything waiting" };
     let target = sanitize(&archive.target);
     lines.line("archive", format_args!("{target}, {state}, last complete {last_complete}, {waiting}"))?;
