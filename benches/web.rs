@@ -14,7 +14,8 @@
 //! - the same without the requests that were delayed because the memory of the machine was slow (`measure/memory_watch.rs`);
 //! - the memory of the daemon with the web interface and, after a restart, without it.
 //!
-//! [`UBIQUITOUS`] are players who were on every server: their pages are the worst.
+//! The players of [`UBIQUITOUS`] were on every server, so their pages cost most. Half of the requests for these are for
+//! their first pages, eight in all, which the cache answers in part.
 //!
 //! `CLQD_ARCHIVE=1` starts a MariaDB, which has the whole state before the measurement and gets the changes meanwhile.
 //! `CLQD_SYNC_DELAY_MS` is the additional time that each sync of a file takes the measured daemon.

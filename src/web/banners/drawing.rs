@@ -42,7 +42,7 @@ const FACT_WIDTH_MIN: f32 = 60.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
     pub size: Size,
-    /// For those who do not see the picture.
+    /// The text alternative of the image.
     pub title: String,
     pub shapes: Vec<Shape>,
 }
