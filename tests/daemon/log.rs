@@ -97,6 +97,8 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
     // A checkpoint, and the log from before it or none.
     again(&|_| ());
     let daemon = sandbox.start();
+    // A stop before that leaves everything to the log.
+    wait_until("a checkpoint", || sandbox.status()["store"]["last_commit_ms"].is_i64());
     daemon.stop();
     let stopped = sandbox.path("stopped");
     copy(&sandbox.state(), &stopped);

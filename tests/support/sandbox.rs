@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use clqd::api::requests;
@@ -21,6 +22,10 @@ use serde_json::Value;
 
 /// Time limit for a condition. A passing test needs seconds.
 pub const WAIT_MAX: Duration = Duration::from_secs(90);
+
+/// Longest time until a process ends that is expected to end, so that a test that hangs says where. The longest
+/// take some 20 s.
+const END_MAX: Duration = Duration::from_secs(600);
 
 /// A config of the web interface on a free port, for tests that send more requests than a visitor may.
 pub const WEB_WITHOUT_RATE_LIMIT: &str =
@@ -181,7 +186,18 @@ impl Sandbox {
         args: impl IntoIterator<Item = I>,
         env: &[(&str, &str)],
     ) -> CommandOutput {
-        CommandOutput::of(self.command(args).envs(env.iter().copied()).output().expect("clqd starts"))
+        let mut command = self.command(args);
+        command.envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("clqd starts");
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let (ended, output) = mpsc::channel();
+        std::thread::spawn(move || ended.send(child.wait_with_output()));
+        let output = output.recv_timeout(END_MAX).unwrap_or_else(|_| {
+            // The thread that reads its output waits for it.
+            let _ = kill(pid, Signal::SIGKILL);
+            panic!("did not end within {END_MAX:?}: {command:?}");
+        });
+        CommandOutput::of(output.expect("clqd ends"))
     }
 
     /// Runs a command that must succeed. Returns its standard output.
@@ -407,8 +423,17 @@ impl Daemon {
         self.child.try_wait().expect("a child process")
     }
 
+    /// Waits until it ends. Panics after [`END_MAX`].
+    #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("a child process")
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.exit_status() {
+                return status;
+            }
+            assert!(began.elapsed() < END_MAX, "the daemon did not end within {END_MAX:?}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Sends SIGKILL; panics if the daemon had already ended.
