@@ -344,6 +344,9 @@ CREATE TABLE IF NOT EXISTS player_total (
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
   points_est   DOUBLE          NOT NULL COMMENT 'Estimated points, to thousandths; never ranked',
   elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
+  elo_rounds_sure INT UNSIGNED NOT NULL COMMENT 'Those of them whose winner is sure',
+  time_est_variance BIGINT UNSIGNED NOT NULL COMMENT 'Variance of time_est_ms, s2: the view has the interval',
+  points_est_variance BIGINT UNSIGNED NOT NULL COMMENT 'Variance of points_est, thousandths of a point squared',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
@@ -602,8 +605,10 @@ FROM player FORCE INDEX (player_by_game);
 -- A player by week, on all servers, also those that other views exclude. The first row is the first week:
 --   WHERE player = ? ORDER BY week
 CREATE OR REPLACE SQL SECURITY DEFINER VIEW clq_player_total AS
-SELECT pt.player, pt.week, w.label AS week_label, w.start_ms, pt.servers, pt.time_ms, pt.time_est_ms, pt.points,
-  pt.points_est, pt.elo_rounds, pt.last_seen_ms
+SELECT pt.player, pt.week, w.label AS week_label, w.start_ms, pt.servers, pt.time_ms, pt.time_est_ms,
+  ROUND(1281.552e0 * SQRT(pt.time_est_variance)) AS time_est_error_ms, pt.points, pt.points_est,
+  1.281552e0 * SQRT(pt.points_est_variance / 1e3) AS points_est_error, pt.elo_rounds, pt.elo_rounds_sure,
+  pt.last_seen_ms
 FROM player_total pt
 JOIN week w ON w.week = pt.week;
 
@@ -889,5 +894,5 @@ DELIMITER ;
 
 -- Last: insert the version if there is none. `clqd migrate` updates it.
 INSERT INTO clq_schema_version (version, applied_ms)
-SELECT 9, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
+SELECT 10, FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) FROM DUAL
 WHERE NOT EXISTS (SELECT 1 FROM clq_schema_version);

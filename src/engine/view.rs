@@ -217,6 +217,9 @@ impl Engine {
         };
         for (entry, position) in board.into_iter().zip(1..).take(n) {
             let (name, display) = self.player_names(source, entry.player)?;
+            let at =
+                rows.binary_search_by_key(&entry.player, |(player, _)| *player).expect("rows are in order of player");
+            let row = &rows[at].1;
             top.rows.push(TopRow {
                 position,
                 player_key: entry.player.0,
@@ -224,6 +227,8 @@ impl Engine {
                 display,
                 score: display_score(ranking, entry.score()),
                 reached_ms: entry.at_ms,
+                elo_rounds: row.elo_rounds,
+                elo_rounds_sure: row.elo_rounds_sure,
             });
         }
         Ok(top)

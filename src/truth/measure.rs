@@ -35,6 +35,9 @@ pub struct Accuracy {
     /// Percent of the found rounds that are *sure*, and of those the percent whose winner is right.
     pub sure: f64,
     pub sure_winner: f64,
+    /// Mean time from the last list of a found round to its end at most, s; percent of the rounds that ended within theirs.
+    pub unseen_s: f64,
+    pub unseen_within: f64,
     /// Median error of the estimates of a player on a server, percent.
     pub time_est_median: f64,
     pub time_connected_median: f64,
@@ -57,6 +60,8 @@ pub struct RatedList {
     pub last_scan_ms: i64,
     /// The engine says that the list shows the end of the round.
     pub sure: bool,
+    /// And that it was made at most this long before that end, ms.
+    pub unseen_ms_max: u64,
     pub standings: Vec<Standing>,
 }
 
@@ -71,6 +76,7 @@ pub struct Found {
 pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accuracy {
     let mut accuracy = Accuracy { scans, ..Accuracy::default() };
     let [mut found, mut winner, mut three, mut sure, mut sure_winner] = [0_u64; 5];
+    let [mut unseen_ms, mut unseen_within] = [0_u64; 2];
     let mut estimates = [Estimates::default(), Estimates::default(), Estimates::default()];
     let (mut truth_sums, mut row_sums) = ([0.0; 2], [0.0; 4]);
     let (mut weight, mut correlations) = (0.0, [0.0; 5]);
@@ -87,6 +93,8 @@ pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accurac
             };
             winner += u64::from(is_right(0));
             sure += u64::from(list.sure);
+            unseen_ms += list.unseen_ms_max;
+            unseen_within += u64::from(round.ended_ms - list.last_scan_ms <= list.unseen_ms_max.cast_signed());
             sure_winner += u64::from(list.sure && is_right(0));
             three += u64::from((0..3).all(is_right));
         }
@@ -119,6 +127,8 @@ pub fn compare(servers: &[(&Play, Found)], scans: f64, rules: &Rules) -> Accurac
     [accuracy.found, accuracy.winner, accuracy.first_three] = [found, winner, three].map(percent);
     let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     [accuracy.sure, accuracy.sure_winner] = [share(sure, found), share(sure_winner, sure)];
+    accuracy.unseen_s = unseen_ms as f64 / 1_000.0 / found.max(1) as f64;
+    accuracy.unseen_within = share(unseen_within, found);
     [accuracy.time_est_within, accuracy.time_connected_within, accuracy.points_est_within] =
         estimates.each_ref().map(|estimates| share(estimates.within, estimates.rows));
     [accuracy.time_est_median, accuracy.time_connected_median, accuracy.points_est_median] =
@@ -270,8 +280,12 @@ mod tests {
                 row.clq2_games.insert(game, 0);
             }
         }
-        let list =
-            |round: &Round| RatedList { last_scan_ms: round.ended_ms, sure: true, standings: round.finals.clone() };
+        let list = |round: &Round| RatedList {
+            last_scan_ms: round.ended_ms,
+            sure: true,
+            unseen_ms_max: 0,
+            standings: round.finals.clone(),
+        };
         let lists = play.rounds().iter().map(list).collect();
         let exact = compare(&[(&play, Found { lists, rows })], 1.0, &rules);
         assert!(exact.rounds > 50, "{exact:?}");

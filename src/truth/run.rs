@@ -67,12 +67,16 @@ pub fn run(plan: Plan, settings: EngineSettings, mut progress: impl FnMut(f64)) 
             true => Outcome::Miss { t_ms: now_ms, reason: "lost".to_owned() },
             false => Outcome::Snapshot(snapshot.clone()),
         };
-        let rounds = |state: &State| [state.engine.counts().rounds, state.engine.counts().rounds_sure];
+        let rounds = |state: &State| {
+            let counts = state.engine.counts();
+            [counts.rounds, counts.rounds_sure, counts.rounds_unseen_ms_max]
+        };
         let before = rounds(&state);
         state.handle(Event::Scanned { server: probe.server, id: probe.id, sent_ms: Some(now_ms), outcome })?;
         if !is_missed {
             let after = rounds(&state);
-            server.scanned(&snapshot, (after[0] > before[0]).then_some(after[1] > before[1]));
+            let [rounds, sure, unseen_ms_max] = [0, 1, 2].map(|at| after[at] - before[at]);
+            server.scanned(&snapshot, (rounds > 0).then_some((sure > 0, unseen_ms_max)));
         }
         if scans % COMMIT_OUTCOMES == 0 {
             while state.engine.poll_notice().is_some() {}
@@ -126,8 +130,8 @@ impl SimulatedServer {
     }
 
     /// Notes a list, and the final list of the round if the engine rated one (docs/rules.md section 4).
-    /// `rated`: whether it is sure.
-    fn scanned(&mut self, snapshot: &Snapshot, rated: Option<bool>) {
+    /// `rated`: whether it is sure, and how long it was before the end at most, ms.
+    fn scanned(&mut self, snapshot: &Snapshot, rated: Option<(bool, u64)>) {
         let standings: Vec<Standing> = (0..PLAYERS)
             .filter_map(|player| {
                 let listed = snapshot.players.iter().find(|listed| *listed.name == *player_name(player))?;
@@ -136,10 +140,10 @@ impl SimulatedServer {
             .collect();
         let mut left = Vec::new();
         if let Some(List { t_ms, standings: before, left: before_left }) = self.last.take() {
-            if let Some(sure) = rated {
+            if let Some((sure, unseen_ms_max)) = rated {
                 let mut finals: Vec<Standing> = before.iter().chain(&before_left).copied().collect();
                 finals.sort_by_key(|&(player, points)| (-points, player));
-                self.found.lists.push(RatedList { last_scan_ms: t_ms, sure, standings: finals });
+                self.found.lists.push(RatedList { last_scan_ms: t_ms, sure, unseen_ms_max, standings: finals });
             } else if snapshot.t_ms - t_ms <= LEFT_AT_END_MS {
                 let listed: HashSet<usize> = standings.iter().map(|(player, _)| *player).collect();
                 left = before.into_iter().filter(|(player, _)| !listed.contains(player)).collect();
@@ -185,6 +189,9 @@ mod tests {
             most.first_three > grid.first_three + 10.0 && most.elo > grid.elo && most.clq1 > 0.9,
             "{grid:?} {most:?}"
         );
+        // Few players may have equal points in two lists of a round that goes on.
+        assert!(grid.unseen_within > 99.0 && most.unseen_within > 95.0, "{grid:?} {most:?}");
+        assert!((100.0..200.0).contains(&grid.unseen_s) && most.unseen_s < grid.unseen_s / 2.0, "{grid:?} {most:?}");
         assert!(most.points_error < 0.0 && most.points_error > grid.points_error, "{grid:?} {most:?}");
     }
 }

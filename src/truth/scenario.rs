@@ -38,7 +38,7 @@ impl Scenario {
         players: (9.0, 24.0),
     };
 
-    pub const ALL: [Scenario; 7] = [
+    pub const ALL: [Scenario; 8] = [
         Scenario::STANDARD,
         Scenario {
             name: "short-rounds",
@@ -51,6 +51,12 @@ impl Scenario {
             name: "long-rounds",
             about: "rounds of 40 minutes",
             time_limit_min: (40.0, 40.0),
+            point_limits: 0.0,
+            ..Scenario::STANDARD
+        },
+        Scenario {
+            name: "time-limits",
+            about: "rounds of 5 to 40 minutes that end by time only",
             point_limits: 0.0,
             ..Scenario::STANDARD
         },

@@ -514,7 +514,10 @@ async fn removed_player_is_deleted_or_merged() {
     }
     // The rows of week 9 were deleted because of their age; the totals are kept.
     database
-        .run("INSERT INTO player_total VALUES (1, 9, 1, 10, 11, 5, 5.5, 1, NULL), (2, 9, 2, 20, 21, 6, 6.5, 2, 7)")
+        .run(
+            "INSERT INTO player_total VALUES (1, 9, 1, 10, 11, 5, 5.5, 1, 0, 9, 8, NULL), \
+             (2, 9, 2, 20, 21, 6, 6.5, 2, 1, 9, 8, 7)",
+        )
         .await;
     let positions = "SELECT week, player, clq1_position FROM player_week ORDER BY week, player";
     let totals = "SELECT player, week, servers, time_ms, points, last_seen_ms > 0 FROM player_total ORDER BY 1, 2";

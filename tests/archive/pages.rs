@@ -266,7 +266,8 @@ async fn add_rows(database: &Database, rows: u32) {
         database
             .run(&format!(
                 "INSERT INTO player_total SELECT player, week, COUNT(*), SUM(time_ms), SUM(time_est_ms), SUM(points), \
-                 SUM(points_est), SUM(elo_rounds), {start_ms} + 5000 FROM player_week WHERE week = {week} AND server > {SERVERS} \
+                 SUM(points_est), SUM(elo_rounds), SUM(elo_rounds_sure), SUM(time_est_variance), \
+                 SUM(points_est_variance), {start_ms} + 5000 FROM player_week WHERE week = {week} AND server > {SERVERS} \
                  GROUP BY player"
             ))
             .await;

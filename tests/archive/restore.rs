@@ -693,12 +693,12 @@ async fn archive_that_cannot_be_restored_is_refused_and_nothing_changes() {
     for (change, undo, want) in [
         (
             "UPDATE clq_schema_version SET version = 99",
-            "UPDATE clq_schema_version SET version = 9",
+            "UPDATE clq_schema_version SET version = 10",
             "schema version 99",
         ),
         (
             "UPDATE clq_schema_version SET version = 3",
-            "UPDATE clq_schema_version SET version = 9",
+            "UPDATE clq_schema_version SET version = 10",
             "run `clqd migrate`",
         ),
         (

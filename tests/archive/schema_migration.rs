@@ -40,13 +40,17 @@ CREATE TABLE IF NOT EXISTS player_total (
   points       BIGINT          NOT NULL COMMENT 'Points collected on all servers',
   points_est   DOUBLE          NOT NULL COMMENT 'Estimated points, to thousandths; never ranked',
   elo_rounds   INT UNSIGNED    NOT NULL COMMENT 'Rated rounds',
+  elo_rounds_sure INT UNSIGNED NOT NULL COMMENT 'Those of them whose winner is sure',
+  time_est_variance BIGINT UNSIGNED NOT NULL COMMENT 'Variance of time_est_ms, s2: the view has the interval',
+  points_est_variance BIGINT UNSIGNED NOT NULL COMMENT 'Variance of points_est, thousandths of a point squared',
   last_seen_ms BIGINT          NULL COMMENT 'When the player was last seen playing in the week, Unix ms; NULL: without time',
   PRIMARY KEY (player, week)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
   COMMENT='One player on all servers in one week: sums of player_week, computed in the same transaction';
-REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, elo_rounds, last_seen_ms)
+REPLACE INTO player_total (player, week, servers, time_ms, time_est_ms, points, points_est, elo_rounds,
+  elo_rounds_sure, time_est_variance, points_est_variance, last_seen_ms)
 SELECT pw.player, pw.week, COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3),
-  SUM(pw.elo_rounds), MAX(w.start_ms + pw.time_reached_after_ms)
+  SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance), SUM(pw.points_est_variance), MAX(w.start_ms + pw.time_reached_after_ms)
 FROM player_week pw JOIN week w ON w.week = pw.week
 GROUP BY pw.player, pw.week;
 ";

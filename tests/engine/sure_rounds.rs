@@ -9,29 +9,31 @@ use serde_json::{Value, json};
 
 const START_MS: i64 = 1_763_942_400_000;
 
-/// Applies lists of Ann and Bob, and returns the rows of both. A list is seconds, map, points of Ann, points of Bob.
+/// Applies lists of Ann and Bob, and returns the rows of both, and how long the last list of the round was before its end at
+/// most, ms. A list is seconds, map, points of Ann, points of Bob.
 /// `restart`: after each list.
-fn rows(lists: &[(i64, &str, Option<i64>, Option<i64>)], restart: bool) -> [PlayerRow; 2] {
+fn rows(lists: &[(i64, &str, Option<i64>, Option<i64>)], restart: bool) -> ([PlayerRow; 2], u64) {
     let entries = |ann: Option<i64>, bob: Option<i64>| {
         let named = [("Ann", ann), ("Bob", bob)];
         named.into_iter().filter_map(|(name, points)| Some(json!({"name": name, "points": points?}))).collect()
     };
     let lists = lists.iter().map(|&(second, map, ann, bob)| (second, map, entries(ann, bob)));
-    let rows = apply("quake3://10.0.0.1:27960", lists.collect(), restart);
-    ["Ann", "Bob"].map(|name| rows.iter().find(|(of, _)| of == name).unwrap().1.clone())
+    let (rows, unseen_ms) = apply("quake3://10.0.0.1:27960", lists.collect(), restart);
+    (["Ann", "Bob"].map(|name| rows.iter().find(|(of, _)| of == name).unwrap().1.clone()), unseen_ms)
 }
 
-fn apply(server: &str, lists: Vec<(i64, &str, Value)>, restart: bool) -> Vec<(String, PlayerRow)> {
+fn apply(server: &str, lists: Vec<(i64, &str, Value)>, restart: bool) -> (Vec<(String, PlayerRow)>, u64) {
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let open = || State::open(dir.path(), store, EngineSettings::default()).unwrap();
-    let mut state = open();
+    let (mut state, mut unseen_ms) = (open(), 0);
     for (second, map, players) in lists {
         let line = json!({"t": START_MS + second * 1_000, "server": server, "game": "g", "map": map, "slots": 16,
                           "players": players});
         let (url, outcome) = scan_log::parse_scan(&line.to_string()).unwrap();
         state.handle(Event::Replayed { url, outcome }).unwrap();
         state.commit().unwrap();
+        unseen_ms = state.engine.counts().rounds_unseen_ms_max.max(unseen_ms);
         if restart {
             drop(state);
             state = open();
@@ -44,38 +46,41 @@ fn apply(server: &str, lists: Vec<(i64, &str, Value)>, restart: bool) -> Vec<(St
         Ok::<(), clqd::engine::ViewError>(())
     };
     state.engine.export(&state.store, &week, add).unwrap();
-    rows
+    (rows, unseen_ms)
 }
 
 #[test]
 fn round_is_sure_if_a_list_shows_its_end() {
     let some = |ann, bob| (Some(ann), Some(bob));
-    // Seconds and points of the lists before the map changes, the time of the list after that, and whether it is sure.
+    // Seconds and points of the lists before the map changes, the time of the list after that, whether it is sure, and
+    // the time from the last list to its end at most, s.
     let cases = [
-        (vec![(0, some(1, 1)), (120, some(9, 5))], 240, false),
-        (vec![(0, some(1, 1)), (120, some(9, 5))], 135, true),
-        (vec![(0, some(1, 1)), (120, some(9, 5))], 136, false),
+        (vec![(0, some(1, 1)), (120, some(9, 5))], 240, false, 120),
+        (vec![(0, some(1, 1)), (120, some(9, 5))], 135, true, 15),
+        (vec![(0, some(1, 1)), (120, some(9, 5))], 136, false, 16),
         // Unchanged for 8 to 35 s.
-        (vec![(100, some(9, 5)), (107, some(9, 5))], 240, false),
-        (vec![(100, some(9, 5)), (108, some(9, 5))], 240, true),
-        (vec![(100, some(9, 5)), (135, some(9, 5))], 240, true),
-        (vec![(100, some(9, 5)), (136, some(9, 5))], 240, false),
-        (vec![(100, some(9, 5)), (120, some(9, 6))], 240, false),
+        (vec![(100, some(9, 5)), (107, some(9, 5))], 240, false, 133),
+        (vec![(100, some(9, 5)), (108, some(9, 5))], 240, true, 0),
+        (vec![(100, some(9, 5)), (135, some(9, 5))], 240, true, 0),
+        (vec![(100, some(9, 5)), (136, some(9, 5))], 240, false, 104),
+        (vec![(100, some(9, 5)), (120, some(9, 6))], 240, false, 120),
         // Several rounds may have ended in a long gap.
-        (vec![(100, some(9, 5)), (120, some(9, 5))], 840, true),
-        (vec![(100, some(9, 5)), (120, some(9, 5))], 841, false),
+        (vec![(100, some(9, 5)), (120, some(9, 5))], 840, true, 0),
+        (vec![(100, some(9, 5)), (120, some(9, 5))], 841, false, 721),
         // Only the last two lists count.
-        (vec![(100, some(9, 5)), (120, some(9, 5)), (140, some(9, 6))], 240, false),
+        (vec![(100, some(9, 5)), (120, some(9, 5)), (140, some(9, 6))], 240, false, 100),
         // Nobody has points before the second of them.
-        (vec![(100, some(0, 0)), (120, some(0, 0)), (240, some(4, 3))], 360, false),
+        (vec![(100, some(0, 0)), (120, some(0, 0)), (240, some(4, 3))], 360, false, 120),
         // One has left: the rest is unchanged.
-        (vec![(100, some(9, 5)), (120, (None, Some(5)))], 240, true),
+        (vec![(100, some(9, 5)), (120, (None, Some(5)))], 240, true, 0),
     ];
-    for (lists, end, sure) in cases {
+    for (lists, end, sure, unseen_s) in cases {
         for restart in [false, true] {
             let mut all: Vec<_> = lists.iter().map(|&(second, (ann, bob))| (second, "m1", ann, bob)).collect();
             all.push((end, "m2", Some(0), Some(0)));
-            for row in rows(&all, restart) {
+            let (rows, unseen_ms) = rows(&all, restart);
+            assert_eq!(unseen_ms, unseen_s * 1_000, "{all:?} {restart}");
+            for row in rows {
                 assert_eq!((row.elo_rounds, row.elo_rounds_sure), (1, u32::from(sure)), "{all:?} {restart}");
             }
         }
@@ -105,7 +110,7 @@ fn connected_time_tells_when_a_presence_began() {
                 list(&[("first", Some(1_140_000)), ("known", Some(180_000)), ("long", Some(620_000)), ("no", None)]),
             ),
         ];
-        let found = apply(server, lists, true);
+        let (found, _) = apply(server, lists, true);
         let of = |name: &str| &found.iter().find(|(of, _)| of == name).unwrap().1;
         // The first list of a server says nothing about the time before it.
         assert_eq!((of("first").time_est_ms, of("first").time_connected_ms()), (300_000, 300_000));

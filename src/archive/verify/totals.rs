@@ -60,14 +60,19 @@ impl Archive {
         // Sums of decimals differ by their order.
         let select = format!(
             "SELECT sums.*, total.servers, total.time_ms, total.time_est_ms, total.points, total.points_est, \
-             total.elo_rounds, total.last_seen_ms FROM (SELECT player, COUNT(*) AS servers, SUM(time_ms) AS time_ms, \
+             total.elo_rounds, total.elo_rounds_sure, total.time_est_variance, total.points_est_variance, \
+             total.last_seen_ms FROM (SELECT player, COUNT(*) AS servers, SUM(time_ms) AS time_ms, \
              SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, \
-             SUM(elo_rounds) AS elo_rounds, \
+             SUM(elo_rounds) AS elo_rounds, SUM(elo_rounds_sure) AS elo_rounds_sure, \
+             SUM(time_est_variance) AS time_est_variance, SUM(points_est_variance) AS points_est_variance, \
              {} + MAX(time_reached_after_ms) AS last_seen_ms FROM player_week WHERE week = {week} GROUP BY player) AS sums \
              LEFT JOIN player_total AS total ON total.player = sums.player AND total.week = {week} \
              WHERE NOT (total.servers <=> sums.servers AND total.time_ms <=> sums.time_ms AND \
              total.time_est_ms <=> sums.time_est_ms AND total.points <=> sums.points AND \
              total.last_seen_ms <=> sums.last_seen_ms AND total.elo_rounds <=> sums.elo_rounds AND \
+             total.elo_rounds_sure <=> sums.elo_rounds_sure AND \
+             total.time_est_variance <=> sums.time_est_variance AND \
+             total.points_est_variance <=> sums.points_est_variance AND \
              ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}",
             span.start
         );

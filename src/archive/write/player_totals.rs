@@ -14,7 +14,7 @@ use crate::model::archive::{PlayerWeekArchive, WeekArchive};
 use crate::model::{PlayerKey, Ranking};
 
 const SUMS: &str = "COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3), \
-                    SUM(pw.elo_rounds)";
+                    SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance), SUM(pw.points_est_variance)";
 
 /// The sums of a player's rows.
 #[derive(Default)]
@@ -25,6 +25,9 @@ struct Sums {
     points: i64,
     points_est: f64,
     elo_rounds: u32,
+    elo_rounds_sure: u32,
+    time_est_s2: u64,
+    points_est_thousandths: u64,
     last_seen_ms: Option<i64>,
 }
 
@@ -36,13 +39,18 @@ impl Sums {
         self.points = self.points.saturating_add(row.points);
         self.points_est += row.points_est;
         self.elo_rounds = self.elo_rounds.saturating_add(row.elo_rounds);
+        self.elo_rounds_sure = self.elo_rounds_sure.saturating_add(row.elo_rounds_sure);
+        self.time_est_s2 += u64::from(row.uncertainty.time_est_s2);
+        self.points_est_thousandths =
+            self.points_est_thousandths.saturating_add(row.uncertainty.points_est_thousandths);
         let time = &row.places[Ranking::Time as usize];
         self.last_seen_ms = self.last_seen_ms.max(time.as_ref().map(|place| place.reached_ms));
     }
 
     fn values(&self, row: &mut Values<'_>, player: u32, week: u32) {
         row.uint(player).uint(week).uint(self.servers).uint(self.time_ms).uint(self.time_est_ms).int(self.points);
-        row.double((self.points_est * 1_000.0).round() / 1_000.0).uint(self.elo_rounds).opt_int(self.last_seen_ms);
+        row.double((self.points_est * 1_000.0).round() / 1_000.0).uint(self.elo_rounds).uint(self.elo_rounds_sure);
+        row.uint(self.time_est_s2).uint(self.points_est_thousandths).opt_int(self.last_seen_ms);
     }
 }
 
@@ -103,11 +111,15 @@ impl Archive {
         let columns = PLAYER_TOTAL.columns.join(", ");
         let add = format!(
             "INSERT INTO player_total ({columns}) SELECT {into}, old.week, old.servers, old.time_ms, old.time_est_ms, \
-             old.points, old.points_est, old.elo_rounds, old.last_seen_ms FROM player_total old WHERE old.player = {player} \
+             old.points, old.points_est, old.elo_rounds, old.elo_rounds_sure, old.time_est_variance, \
+             old.points_est_variance, old.last_seen_ms FROM player_total old WHERE old.player = {player} \
              ON DUPLICATE KEY UPDATE servers = GREATEST(player_total.servers, VALUES(servers)), \
              time_ms = player_total.time_ms + VALUES(time_ms), time_est_ms = player_total.time_est_ms + VALUES(time_est_ms), \
              points = player_total.points + VALUES(points), points_est = player_total.points_est + VALUES(points_est), \
              elo_rounds = player_total.elo_rounds + VALUES(elo_rounds), \
+             elo_rounds_sure = player_total.elo_rounds_sure + VALUES(elo_rounds_sure), \
+             time_est_variance = player_total.time_est_variance + VALUES(time_est_variance), \
+             points_est_variance = player_total.points_est_variance + VALUES(points_est_variance), \
              last_seen_ms = GREATEST(COALESCE(player_total.last_seen_ms, VALUES(last_seen_ms)), \
              COALESCE(VALUES(last_seen_ms), player_total.last_seen_ms))"
         );

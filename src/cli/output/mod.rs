@@ -346,19 +346,23 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
     let order = describe_order(top.order);
     let board = sanitize(&format!("{} in {} ({state})", top.server, top.week));
     writeln!(out, "{} on {board}, {} {players}{order}", top.ranking.name(), group_digits(top.size))?;
-    let columns = [
+    let mut columns = vec![
         ("#", Align::Right),
         ("player", table::PLAYER_COLUMN),
         (score_heading(top.ranking), Align::Right),
         ("reached", Align::Left),
     ];
+    let of_rounds = matches!(top.ranking, Ranking::Clq2 | Ranking::Elo);
+    columns.extend(of_rounds.then_some(("sure rounds", Align::Right)));
     let rows = top.rows.iter().map(|row| {
-        vec![
+        let mut cells = vec![
             group_digits(row.position),
             sanitize(&row.name),
             score(top.ranking, row.score),
             relative_time(Some(row.reached_ms), now_ms),
-        ]
+        ];
+        cells.extend(of_rounds.then(|| sure_rounds(row.elo_rounds_sure, row.elo_rounds)));
+        cells
     });
     print_table(out, &columns, rows)
 }
@@ -385,8 +389,9 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         ("#clq2", Align::Right),
         ("elo", Align::Right),
         ("#elo", Align::Right),
+        ("sure", Align::Right),
     ];
-    let optional = &["elo", "clq2", "points/s", "points", "time"];
+    let optional = &["sure", "elo", "clq2", "points/s", "points", "time"];
     print_optional_table(out, &columns, optional, player.weeks.iter().map(week_cells))?;
     if player.weeks_more > 0 {
         let more = group_digits(player.weeks_more);
@@ -429,7 +434,16 @@ fn week_cells(week: &PlayerWeekView) -> Vec<String> {
         position(Ranking::Clq2),
         ranked(Ranking::Elo, elo(week.elo)),
         position(Ranking::Elo),
+        sure_rounds(week.elo_rounds_sure, week.elo_rounds),
     ]
+}
+
+/// How many of a player's rated rounds have a sure winner.
+fn sure_rounds(sure: u32, rounds: u32) -> String {
+    match rounds {
+        0 => String::new(),
+        rounds => format!("{} of {}", group_digits(sure.into()), group_digits(rounds.into())),
+    }
 }
 
 #[cfg(test)]

@@ -129,11 +129,19 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io:
         let text = format_args!("half of the scans began within {p50} ms of their due time, 99 % within {p99} ms");
         lines.line("lag", text)?;
     }
-    let elastic = match counts.elastic_scans {
-        0 => String::new(),
-        scans => format!("; {} scans of servers with players within their budget", group_digits(scans)),
+    let unseen = match counts.rounds_unseen_ms_max.checked_div(counts.rounds) {
+        Some(mean_ms) => {
+            let sure = 100.0 * counts.rounds_sure as f64 / counts.rounds as f64;
+            let mean = duration(mean_ms);
+            format!("; the last list was at most {mean} before the end on average; {sure:.0} % have a sure winner")
+        }
+        None => String::new(),
     };
-    lines.line("rounds", format_args!("{}{elastic}", group_digits(counts.rounds)))
+    lines.line("rounds", format_args!("{}{unseen}", group_digits(counts.rounds)))?;
+    match counts.elastic_scans {
+        0 => Ok(()),
+        scans => lines.line("elastic", format_args!("{} scans within the budget of their server", group_digits(scans))),
+    }
 }
 
 fn print_disk(lines: &mut Lines<'_, impl Write>, store: &StoreStatus) -> io::Result<()> {

@@ -218,6 +218,8 @@ fn top_prints_order_and_units() {
         display: name.into(),
         score,
         reached_ms: NOW_MS - 120_000,
+        elo_rounds: 20,
+        elo_rounds_sure: 3,
     };
     let top = Top {
         server: "quake3://127.0.0.1:27960".into(),
@@ -243,8 +245,8 @@ clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
         vec![elo],
         "\
 elo on quake3://127.0.0.1:27960 in 2025-W47 (final), 1 player, lowest first, ties by points
-#  player  elo  reached
-1  Visor   888  2 min ago
+#  player  elo  reached    sure rounds
+1  Visor   888  2 min ago      3 of 20
 ",
     );
 }
@@ -428,8 +430,8 @@ fn player_prints_weeks_and_best_positions() {
         clq1: 7_200,
         clq2: 0,
         elo: 1_000.0,
-        elo_rounds: 0,
-        elo_rounds_sure: 0,
+        elo_rounds: 20,
+        elo_rounds_sure: 3,
         positions: BTreeMap::from([(Ranking::Points, 3), (Ranking::Clq1, 2)]),
     };
     let best = BestView {
@@ -459,8 +461,8 @@ fn player_prints_weeks_and_best_positions() {
 Visor in baseq3 (player 12)
 merged with: Visor2
 first seen 2025-11-13 02:13 UTC, last seen 2025-11-20 00:53 UTC
-week      server                         time  points  #points  points/s  #clq1  clq2  #clq2  elo  #elo
-2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3    0.0010      2     -           -
+week      server                         time  points  #points  points/s  #clq1  clq2  #clq2  elo  #elo     sure
+2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3    0.0010      2     -           -        3 of 20
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
 best positions of closed weeks
 ranking  server                    #  week
@@ -489,7 +491,15 @@ fn status_prints_every_line() {
         outcomes_queued: 0,
         players_known: 774_000,
         players_online: 5_000,
-        counts: EngineCounts { snapshots: 1_234_567, misses: 89, ..EngineCounts::default() },
+        counts: EngineCounts {
+            snapshots: 1_234_567,
+            misses: 89,
+            rounds: 1_200,
+            rounds_sure: 12,
+            rounds_unseen_ms_max: 1_200 * 54_000,
+            elastic_scans: 5_000,
+            ..EngineCounts::default()
+        },
         lag_ms_p50: Some(1),
         lag_ms_p99: Some(12),
         boards_memory_bytes: 1 << 20,
@@ -595,7 +605,8 @@ players   774,000 known, 5,000 online
 scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
-rounds    0
+rounds    1,200; the last list was at most 54 s before the end on average; 1 % have a sure winner
+elastic   5,000 scans within the budget of their server
 windows   day, 2025-W47 being rebuilt from the log
 disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space

@@ -30,9 +30,16 @@ pub(in crate::engine) enum RoundEnd {
     /// No end, or one that is not rated.
     None,
     Rated {
-        /// The final list shows the end of the round.
-        sure: bool,
+        /// At most this long before its end was the final list made; 0: it shows the end.
+        unseen_ms_max: i64,
     },
+}
+
+impl RoundEnd {
+    /// Whether the final list shows the end of the round closely enough for its winner to be trusted.
+    pub fn is_sure(self) -> bool {
+        matches!(self, RoundEnd::Rated { unseen_ms_max: ..=SURE_GAP_MS })
+    }
 }
 
 /// The previous list of a server.
@@ -181,9 +188,10 @@ impl GlobalState {
         if restarted {
             add_those_who_left(&mut prev.entries, std::mem::take(left));
             // In a long gap several rounds may have ended.
-            let sure = is_visible && (*unchanged || gap.ms() <= SURE_GAP_MS);
-            if self.rate_round(origin, &record.tags, &mut prev.entries, sure, t_ms)? {
-                round = RoundEnd::Rated { sure };
+            let shows_end = is_visible && *unchanged;
+            let rated = RoundEnd::Rated { unseen_ms_max: if shows_end { 0 } else { gap.ms() } };
+            if self.rate_round(origin, &record.tags, &mut prev.entries, rated.is_sure(), t_ms)? {
+                round = rated;
             }
         }
         for (p, c) in stays {

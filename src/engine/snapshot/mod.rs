@@ -191,9 +191,11 @@ impl Engine {
                                 self.counts.snapshots += 1;
                                 let change =
                                     global.apply_snapshot(source, server, server_state, snapshot, credible, week)?;
-                                self.counts.rounds += u64::from(change.round != RoundEnd::None);
-                                let sure = change.round == RoundEnd::Rated { sure: true };
-                                self.counts.rounds_sure += u64::from(sure);
+                                if let RoundEnd::Rated { unseen_ms_max } = change.round {
+                                    self.counts.rounds += 1;
+                                    self.counts.rounds_sure += u64::from(change.round.is_sure());
+                                    self.counts.rounds_unseen_ms_max += unseen_ms_max.unsigned_abs();
+                                }
                                 compared = Some(change);
                             }
                         }

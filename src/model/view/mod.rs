@@ -107,6 +107,9 @@ pub struct EngineCounts {
     /// Those of them whose last list shows the end of the round.
     #[serde(default)]
     pub rounds_sure: u64,
+    /// The sum over all of them: how long the last list was before the end of the round at most, ms.
+    #[serde(default)]
+    pub rounds_unseen_ms_max: u64,
     /// Events older than the last one of the server; ignored.
     pub out_of_order: u64,
     /// Scheduled scans that began more than 2 s after their due time.
@@ -538,6 +541,10 @@ pub struct TopRow {
     pub score: f64,
     /// The time when the score was reached, Unix ms.
     pub reached_ms: i64,
+    /// Rated rounds, which count for clq2 and elo.
+    pub elo_rounds: u32,
+    /// Those of them whose winner is sure.
+    pub elo_rounds_sure: u32,
 }
 
 /// A player in one game.

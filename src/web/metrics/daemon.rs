@@ -77,6 +77,11 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
         ("implausible_snapshots", "Full snapshots that screening treated as partial", counts.implausible_snapshots),
         ("rounds", "Rounds that ended", counts.rounds),
         ("rounds_sure", "Rounds whose last list shows their end", counts.rounds_sure),
+        (
+            "rounds_unseen_seconds",
+            "Sum over all rounds of the time from the last list to the end at most",
+            counts.rounds_unseen_ms_max / 1_000,
+        ),
         ("scans_out_of_order", "Outcomes older than the last one of the server", counts.out_of_order),
         ("scans_late", "Scheduled scans that began more than 2 s late", counts.late_scans),
         ("scans_elastic", "Scans whose time was chosen within the budget", counts.elastic_scans),

@@ -614,6 +614,9 @@ impl World {
                 text(total.points),
                 format!("{points_est:?}"),
                 text(total.elo_rounds),
+                text(total.elo_rounds_sure),
+                text(total.time_est_variance),
+                text(total.points_est_variance),
                 maybe(total.last_seen_ms),
             ]);
             put("player_total", row);
@@ -725,6 +728,9 @@ struct PlayerTotal {
     points: i64,
     points_est: f64,
     elo_rounds: u32,
+    elo_rounds_sure: u32,
+    time_est_variance: u64,
+    points_est_variance: u64,
     last_seen_ms: Option<i64>,
 }
 
@@ -736,6 +742,9 @@ impl PlayerTotal {
         self.points += row.points;
         self.points_est += row.points_est;
         self.elo_rounds += row.elo_rounds;
+        self.elo_rounds_sure += row.elo_rounds_sure;
+        self.time_est_variance += u64::from(row.uncertainty.time_est_s2);
+        self.points_est_variance += row.uncertainty.points_est_thousandths;
         let time = &row.places[Ranking::Time as usize];
         self.last_seen_ms = self.last_seen_ms.max(time.as_ref().map(|place| place.reached_ms));
     }
