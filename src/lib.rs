@@ -32,7 +32,7 @@
 //!
 //! - Layer 0, data types, limits and the table of games: [`games`], [`limits`], [`model`], [`nearest`].
 //! - Layer 1, pure logic; these modules do not import each other: [`proto`], [`schedule`],
-//!   [`rank`], [`board`], [`series`].
+//!   [`rank`], [`board`], [`series`]; and [`view`], the answers for readers.
 //! - Layer 2: [`engine`] combines layer 1. It takes events and produces probes and commits.
 //!   Layers 0 to 2 use no runtime, store, database, socket, clock or randomness: time is an
 //!   argument.
@@ -88,6 +88,7 @@ pub mod proto;
 pub mod rank;
 pub mod schedule;
 pub mod series;
+pub mod view;
 
 pub mod engine;
 

@@ -24,6 +24,7 @@ const MODULES: &[(&str, u8)] = &[
     ("rank", 1),
     ("board", 1),
     ("series", 1),
+    ("view", 1),
     ("engine", 2),
     ("scan", 4),
     ("store", 4),
@@ -49,6 +50,7 @@ const MODULES: &[(&str, u8)] = &[
 /// Names that only some modules may use, with the reason.
 const RESTRICTED_NAMES: &[(&[&str], &[&str], &str)] = &[
     (&["sled::"], &["store"], "the database is behind the store"),
+    (&["utoipa"], &["view", "api", "web"], "schemas are of what readers get"),
     (&["mysql_async", "mysql_common"], &["archive"], "MySQL is behind the archive"),
     (
         &["ureq::"],

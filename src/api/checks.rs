@@ -3,7 +3,7 @@
 use crate::board::window::TIME_MS_MAX;
 use crate::limits::TAGS_MAX;
 use crate::model::row::Ranking;
-use crate::model::view::board::{BoardQuery, PlayerSelector, RankingWeight, ScoreBounds};
+use crate::view::board::{BoardQuery, PlayerSelector, RankingWeight, ScoreBounds};
 
 type Checked = Result<(), String>;
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::api::requests::{Board, Fused};
     use crate::api::{REQUESTS, Request, decode, encode};
-    use crate::model::view::board::FusedQuery;
+    use crate::view::board::FusedQuery;
 
     /// Returns the validation error of a request with these JSON fields.
     #[track_caller]

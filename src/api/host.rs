@@ -4,10 +4,10 @@ use super::error::ApiError;
 use super::status::{Status, StoreStatus};
 use crate::engine::{Engine, StateReader};
 use crate::model::search_text::Match;
-use crate::model::view::board::StorageUse;
-use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
-use crate::model::view::{PlayerNameView, ServerDetail};
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WindowKey};
+use crate::view::board::StorageUse;
+use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
+use crate::view::{PlayerNameView, ServerDetail};
 
 /// An engine or a replica of one, and a reader of its records.
 pub struct StateView<'s> {

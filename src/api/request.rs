@@ -14,7 +14,7 @@ use super::error::{ApiError, ErrorCode};
 use super::host::Host;
 use super::json;
 use crate::engine::Engine;
-use crate::model::view::board::BoardsSelector;
+use crate::view::board::BoardsSelector;
 
 /// A request to the daemon.
 pub trait Request: Clone + Serialize + DeserializeOwned + ToSchema + Send + Sync + 'static {

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{ApiError, ErrorCode};
 use crate::geo;
 use crate::model::server::Class;
-use crate::model::view::ServerFields;
+use crate::view::ServerFields;
 
 /// Selects servers to list; all given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

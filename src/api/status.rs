@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::machines::{EngineRow, ScannerRow};
-use crate::model::view::{ClockStatus, EngineStatus, ResyncProgress};
+use crate::view::{ClockStatus, EngineStatus, ResyncProgress};
 
 /// The state of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::error::{ArchiveError, FaultKind};
 use super::write_method::WriteMethod;
 use crate::model::top_board::TopBoardKey;
-use crate::model::view::ResyncProgress;
+use crate::view::ResyncProgress;
 
 /// Status of the archive. Counts are since the worker started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

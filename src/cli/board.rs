@@ -16,7 +16,7 @@ use crate::cli::stdio::{Output, say};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
-use crate::model::view::board::{
+use crate::view::board::{
     BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight, ScoreBounds,
 };
 

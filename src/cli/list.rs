@@ -15,7 +15,7 @@ use crate::cli::output::format::group_digits;
 use crate::cli::stdio::{Output, note};
 use crate::model::ServerUrl;
 use crate::model::server::Class;
-use crate::model::view::ServerSummary;
+use crate::view::ServerSummary;
 
 /// List the servers that match all options
 #[derive(Debug, Args)]
@@ -170,7 +170,7 @@ fn without_zeros(digits: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::view::PublicServer;
+    use crate::view::PublicServer;
 
     #[test]
     fn numbers_in_urls_compare_as_numbers() {

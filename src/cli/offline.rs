@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::engine::ViewError;
-use crate::model::view::export::ExportRow;
-use crate::model::view::session::ExportedSession;
 use crate::state::State;
 use crate::state::recovery::{self, RecoveryError};
+use crate::view::export::ExportRow;
+use crate::view::session::ExportedSession;
 
 /// Prints a warning.
 pub fn warn(what: &dyn Display) {

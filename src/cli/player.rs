@@ -9,7 +9,7 @@ use crate::api::{ROWS_PER_RESPONSE_MAX, requests};
 use crate::cli::context::CliContext;
 use crate::cli::exit::UsageError;
 use crate::model::NameHash;
-use crate::model::view::board::PlayerSelector;
+use crate::view::board::PlayerSelector;
 
 /// Show a player, find players by name, merge or forget them
 #[derive(Debug, Args)]

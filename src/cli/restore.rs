@@ -19,13 +19,14 @@ use crate::cli::stdio::note;
 use crate::config::Config;
 use crate::model::NameHash;
 use crate::model::commit::Meta;
-use crate::model::restored::{ArchiveFacts, RestoreReport};
+use crate::model::restored::ArchiveFacts;
 use crate::state::archive_restore::{
     ArchiveIsNewer, RestoreLimits, Restored, compare_with_archive, restore_from_archive,
 };
 use crate::state::forget_again::{forget_again, forgotten_names};
 use crate::state::recovery::RecoveryError;
 use crate::store;
+use crate::view::restore_report::RestoreReport;
 
 /// Replace the state by a backup, or by what MySQL has
 ///

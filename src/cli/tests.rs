@@ -10,7 +10,7 @@ use super::*;
 use crate::api::requests::{ChangeOutcome, ServerChange, ServersAdd};
 use crate::api::{ApiError, Request, decode};
 use crate::config::Config;
-use crate::model::view::board::BoardsSelector;
+use crate::view::board::BoardsSelector;
 use crate::web::{AdminSocket, AdminWork, Backend, ConnectionCounters, ReadWork, Site, WebLimits};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {

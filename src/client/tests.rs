@@ -14,8 +14,8 @@ use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
 use crate::api::{ServerFilter, decode};
 use crate::config::Config;
 use crate::limits::REQUEST_BODY_BYTES_MAX;
-use crate::model::view::PlayerNameView;
-use crate::model::view::board::BoardsSelector;
+use crate::view::PlayerNameView;
+use crate::view::board::BoardsSelector;
 use crate::web::{AdminSocket, AdminWork, Backend, ConnectionCounters, LineSender, ReadWork, Server, Site, WebLimits};
 
 /// Answers by the kind of the request.

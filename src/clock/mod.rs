@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use self::recorded_time::{ClockState, StartTime, Trust};
 pub use self::source::{Reading, SystemClocks, TimeSource, system_ms};
-use crate::model::view::{ClockStatus, ClockTrust};
+use crate::view::{ClockStatus, ClockTrust};
 
 /// A larger forward jump is a large jump.
 pub const LARGE_JUMP_MS: i64 = 600_000;

@@ -9,9 +9,9 @@ use moka::sync::Cache;
 use super::Shared;
 use super::views::Views;
 use crate::api::ApiError;
-use crate::model::view::history::BestPlayers;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, WeekKey};
 use crate::state::history::{BestOfServer, MapHistory, read_best};
+use crate::view::history::BestPlayers;
 
 /// How long answers are used. Map rows of the running week are read once in this time.
 const AGE_MAX: Duration = Duration::from_secs(600);

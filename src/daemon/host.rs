@@ -13,10 +13,10 @@ use crate::api::{
 use crate::daemon::disk_space::free_bytes;
 use crate::daemon::views::EngineThreadStatus;
 use crate::model::search_text::Match;
-use crate::model::view::ClockStatus;
-use crate::model::view::board::StorageUse;
-use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WindowKey};
+use crate::view::ClockStatus;
+use crate::view::board::StorageUse;
+use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
 
 /// The daemon, for one answer.
 pub(super) struct DaemonHost<'a> {

@@ -20,9 +20,9 @@ use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Re
 use crate::engine::ViewError;
 use crate::model::ServerKey;
 use crate::model::calendar::week_label;
-use crate::model::view::board::BoardsSelector;
-use crate::model::view::export::ExportRow;
-use crate::model::view::session::ExportedSession;
+use crate::view::board::BoardsSelector;
+use crate::view::export::ExportRow;
+use crate::view::session::ExportedSession;
 use crate::web::{AdminWork, Backend, Lines, ReadWork};
 
 /// Most servers in one chunk of an export.

@@ -13,9 +13,9 @@ use tokio::sync::Semaphore;
 
 use crate::api::{ApiError, ErrorCode, StateView, StoreStatus};
 use crate::engine::{ChangedServers, Engine, StoreReader};
-use crate::model::view::board::BoardsSelector;
 use crate::state::State;
 use crate::store::Reader;
+use crate::view::board::BoardsSelector;
 
 /// Answers that are computed at the same time, each on a thread.
 const ANSWERS_MAX: usize = 16;
@@ -197,13 +197,13 @@ mod tests {
     use crate::api::{Answer, Host, Line, Read, Status, requests};
     use crate::engine::{EngineSettings, Event, Outcome};
     use crate::model::search_text::Match;
-    use crate::model::view::ServerSummary;
-    use crate::model::view::board::{BoardQuery, BoardSelector, StorageUse};
-    use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
     use crate::model::{
         Completeness, MapKey, Player, PlayerKey, Ranking, Scope, ServerKey, ServerUrl, Snapshot, WindowKey,
     };
     use crate::store::StoreSettings;
+    use crate::view::ServerSummary;
+    use crate::view::board::{BoardQuery, BoardSelector, StorageUse};
+    use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
 
     const START_MS: i64 = 1_763_942_400_000;
 

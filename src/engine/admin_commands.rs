@@ -3,8 +3,8 @@
 
 use super::{AdminError, CorrectionError, Engine, Greylisted, ReadError, ReopenError, StoreReader, ViewError};
 use crate::model::calendar::{WeekLabelError, parse_week_label};
-use crate::model::view::board::PlayerSelector;
 use crate::model::{AdminCommand, ForgottenPlaceholder};
+use crate::view::board::PlayerSelector;
 
 /// Why a command was not applied. It changed nothing.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@ use std::sync::PoisonError;
 
 use super::snapshot::compare::{ListChange, best_points};
 use super::{AdminError, Engine, ServerState};
-use crate::model::view::{ElasticOff, ElasticView, RoundEndBasis};
 use crate::model::{ScanBudget, ServerKey, ServerUrl};
 use crate::schedule::InFlight;
 use crate::schedule::elastic::{Basis, ListSeen, Moment, Pace};
+use crate::view::{ElasticOff, ElasticView, RoundEndBasis};
 
 /// Servers of this class are on the budget if they have enough players; those of class 1 always.
 const CLASS_MAX: u8 = 2;
@@ -117,10 +117,10 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use crate::engine::{EngineSettings, Event, Outcome};
-    use crate::model::view::{ElasticOff, ElasticView, RoundEndBasis};
     use crate::model::{Completeness, Player, ScanBudget, ServerUrl, Snapshot};
     use crate::state::State;
     use crate::store::StoreSettings;
+    use crate::view::{ElasticOff, ElasticView, RoundEndBasis};
 
     const START_MS: i64 = 1_763_942_400_000;
     const ROUND_MS: i64 = 700_000;

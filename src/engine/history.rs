@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use super::{Engine, ViewError};
 use crate::model::commit::MapRowKey;
 use crate::model::row::MapRow;
-use crate::model::view::history::MapView;
 use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
+use crate::view::history::MapView;
 
 /// The servers whose map rows are summed up.
 #[derive(Clone, Debug)]

@@ -77,12 +77,12 @@ use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
-use crate::model::view::EngineCounts;
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::{Authentication, Details};
 use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
 use crate::schedule::elastic::ElasticScans;
+use crate::view::EngineCounts;
 
 /// One server in memory.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::model::calendar::week_label;
-use crate::model::view::{GroupOverview, Overview, TagSummary};
 use crate::model::{GameKey, TagKey};
+use crate::view::{GroupOverview, Overview, TagSummary};
 
 impl Engine {
     pub fn overview(&self) -> Overview {

@@ -13,9 +13,9 @@ use smallvec::SmallVec;
 
 use super::{Engine, ServerState};
 use crate::model::server_page::{ServerCursor, ServerOrder};
-use crate::model::view::{RecentSeriesView, ServerFields, ServerSummary};
 use crate::model::{ServerKey, ServerUrl};
 use crate::series::slots;
+use crate::view::{RecentSeriesView, ServerFields, ServerSummary};
 
 /// Most servers that are examined for a page of the list; this takes some 10 ms.
 const SERVERS_PER_PAGE_SEEN_MAX: usize = 10_000;

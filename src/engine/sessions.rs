@@ -14,11 +14,11 @@ use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, GlobalState, ReadError, StateReader, StoreReader, ViewError};
 use crate::model::calendar::DAY_MS;
 use crate::model::server::{PlayerRecord, Presence, ServerRecord};
-use crate::model::view::ServerNameView;
-use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{Companion, ExportedSession, SessionView, Visitor, Visitors};
 use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
 use crate::rank::INVISIBLE_GAP_MS;
+use crate::view::ServerNameView;
+use crate::view::board::PlayerSelector;
+use crate::view::session::{Companion, ExportedSession, SessionView, Visitor, Visitors};
 
 /// Servers whose sessions are completed in one tick because they are invisible: some 10 ms.
 const INVISIBLE_PER_TICK: usize = 200;

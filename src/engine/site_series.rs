@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use super::{Engine, ServerState, ViewError};
 use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::server::SeriesRecord;
-use crate::model::view::{OnlineSeriesView, SlotsView};
 use crate::model::{GameKey, TagKey, WeekKey};
 use crate::series::slots::{SLOT_MS, decode_bytes, decode_slots};
+use crate::view::{OnlineSeriesView, SlotsView};
 
 /// Servers that one tick adds. It takes 3 ms for each group that a server belongs to (measured in a
 /// copy of the loop).

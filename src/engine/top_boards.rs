@@ -13,6 +13,7 @@ use crate::model::top_board::{
     OnlineTotal, SiteTotals, TOP_BOARD_PLAYERS_MAX, TopBoard, TopBoardKey, TopEntry, TopScope,
 };
 use crate::model::window::{WindowKey, WindowType};
+use crate::view::board::WindowView;
 
 impl Engine {
     /// At most `most` boards of games, tags and all games after a key, in a window, or in every running window; of
@@ -64,12 +65,16 @@ impl Engine {
             score: display_score(key.ranking, entry.score()),
             reached_ms: entry.at_ms,
         };
+        let WindowView { window, start_ms, end_ms, closed } = self.window_view(key.window);
         Some(TopBoard {
             key,
             scope_name,
             window_type: window::type_name(key.window.kind),
             previous_window: previous(key.window).map(window::label),
-            window: self.window_view(key.window),
+            window,
+            start_ms,
+            end_ms,
+            closed,
             size,
             entries: entries.into_iter().map(entry).collect(),
         })

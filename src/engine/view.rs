@@ -11,14 +11,14 @@ use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::row::{PlayerRow, Ranking};
 use crate::model::server::{Class, SeriesRecord, ServerRecord};
-use crate::model::view::export::EstimatesView;
-use crate::model::view::{
-    BestView, EngineCounts, EngineStatus, ListedPlayer, MapSeen, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
-    PublicServer, PublicServerDetail, SeriesView, ServerDetail, ServerFields, ServerNameView, ServerSummary, Setting,
-    Top, TopRow, WeekStatus,
-};
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
+use crate::view::export::EstimatesView;
+use crate::view::{
+    BestView, EngineCounts, EngineStatus, ListedPlayer, MapSeen, MapShare, PlayerNameView, PlayerView, PlayerWeekView,
+    PublicServer, PublicServerDetail, ScreenedView, SeriesView, ServerDetail, ServerFields, ServerNameView,
+    ServerSummary, Setting, Top, TopRow, WeekStatus,
+};
 
 /// Most rows of weeks of a player in one answer.
 pub const PLAYER_WEEKS_MAX: usize = 100;
@@ -590,7 +590,11 @@ impl Engine {
             last_seen_ms: record.last_seen_ms,
             greylisted: record.greylist_reason.is_some(),
             tags: self.global.tag_names(&record.tags),
-            screened: self.screened(record),
+            screened: self
+                .screened(record)
+                .into_iter()
+                .map(|(reason, applied_ms)| ScreenedView { reason, applied_ms })
+                .collect(),
             recent: None,
         }
     }

@@ -6,9 +6,7 @@ use std::fmt::Write as _;
 use arrayvec::{ArrayString, ArrayVec};
 
 use super::row::{Ranking, TopTen, Uncertainty};
-use super::server::SeriesRecord;
-use super::view::{ResyncProgress, ResyncTarget, ScreenedView};
-use crate::model::calendar;
+use super::server::{ScreenReason, SeriesRecord};
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 use crate::model::outbox::{OutboxKey, ResyncCursor};
 use crate::model::session::{Session, SessionDay, SessionKey};
@@ -77,27 +75,6 @@ impl ArchiveJob {
             }
             ArchiveJob::Session(key, _) => OutboxKey::Session(*key),
             ArchiveJob::WeekTotals { week } => OutboxKey::WeekTotals(*week),
-        }
-    }
-}
-
-impl From<ResyncCursor> for ResyncProgress {
-    fn from(cursor: ResyncCursor) -> ResyncProgress {
-        let at = |step, key| ResyncProgress { step, key: Some(key), week: None };
-        let whole = |step| ResyncProgress { step, key: None, week: None };
-        match cursor {
-            ResyncCursor::Game(key) => at(ResyncTarget::Games, key.0),
-            ResyncCursor::Map(key) => at(ResyncTarget::Maps, key.0),
-            ResyncCursor::RemovedPlayers { .. } => whole(ResyncTarget::RemovedPlayers),
-            ResyncCursor::Server(key) => at(ResyncTarget::Servers, key.0),
-            ResyncCursor::Player(key) => at(ResyncTarget::Players, key.0),
-            ResyncCursor::Week { week: WeekKey(0), .. } => whole(ResyncTarget::Weeks),
-            ResyncCursor::Week { week, server } => {
-                ResyncProgress { week: Some(calendar::week_label(week)), ..at(ResyncTarget::Weeks, server.0) }
-            }
-            ResyncCursor::BestPositions { server, .. } => at(ResyncTarget::BestPositions, server.0),
-            ResyncCursor::Sessions { .. } => whole(ResyncTarget::Sessions),
-            ResyncCursor::End => whole(ResyncTarget::End),
         }
     }
 }
@@ -258,7 +235,7 @@ pub struct ServerArchive {
     pub series: Option<SeriesRecord>,
     /// Current reasons of screening (docs/rules.md section 14), each with the time when it last
     /// applied, Unix ms.
-    pub screened: Vec<ScreenedView>,
+    pub screened: Vec<(ScreenReason, i64)>,
     /// Bots of the last list that could not be distinguished from players.
     pub bots_unidentified: u32,
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use strum::VariantNames;
 
 use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
@@ -102,8 +102,9 @@ pub struct WindowState {
 }
 
 /// The phase of a week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, VariantNames)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum WeekPhase {
     /// Snapshots of this week are still credited.
     Running,

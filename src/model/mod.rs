@@ -28,7 +28,6 @@ pub mod shown_text;
 pub mod snapshot;
 pub mod top_board;
 pub mod url;
-pub mod view;
 pub mod window;
 
 pub use admin_command::AdminCommand;

@@ -4,13 +4,12 @@
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
-use utoipa::ToSchema;
 
 use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
 
 /// The five rankings, in the order in which they are always listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ranking {
     Clq1,

@@ -5,7 +5,6 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use strum::{IntoStaticStr, VariantArray};
-use utoipa::ToSchema;
 
 use super::name::Name;
 use super::row::{MapRow, PlayerRow};
@@ -226,7 +225,7 @@ pub struct NewKeyCounts {
 }
 
 /// Why a list, or a part of it, is not credible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]

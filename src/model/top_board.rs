@@ -4,7 +4,6 @@
 
 use crate::model::keys::{GameKey, PlayerKey, TagKey};
 use crate::model::row::Ranking;
-use crate::model::view::board::WindowView;
 use crate::model::window::WindowKey;
 
 /// Most players of a published board.
@@ -45,7 +44,12 @@ pub struct TopBoard {
     pub window_type: String,
     /// Label of the window before, if windows of this type follow each other.
     pub previous_window: Option<String>,
-    pub window: WindowView,
+    /// Label of the window, such as `2026-W47`.
+    pub window: String,
+    /// Start and end (exclusive) of the window, Unix ms; `None`: it has none.
+    pub start_ms: Option<i64>,
+    pub end_ms: Option<i64>,
+    pub closed: bool,
     /// Players on the whole board.
     pub size: u32,
     /// Best first.

@@ -8,10 +8,10 @@ use crate::api::{ApiError, ArchiveStatus, Host, PublicArchiveStatus, Read, State
 use crate::config::Config;
 use crate::engine::StoreReader;
 use crate::model::search_text::Match;
-use crate::model::view::ServerDetail;
-use crate::model::view::board::StorageUse;
-use crate::model::view::history::{BestPlayers, MapTotals, MapWeekView};
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WindowKey};
+use crate::view::ServerDetail;
+use crate::view::board::StorageUse;
+use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
 
 impl State {
     /// It also shows uncommitted changes, but a search by name finds only committed players.

@@ -11,10 +11,11 @@ use crate::engine::{Engine, EngineSettings, RestoreError, StateRestore, ZoneChan
 use crate::model::calendar::week_label;
 use crate::model::commit::Meta;
 use crate::model::restored::{
-    ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedWeek, LastKeys, OPEN_WEEKS_MAX, RejectedRow, RestoreReport,
+    ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedWeek, LastKeys, OPEN_WEEKS_MAX, RejectedRow,
 };
 use crate::model::{PlayerKey, ServerKey, WeekKey};
 use crate::store::{RestoreSummary, StateReplacement, Store, StoreError};
+use crate::view::restore_report::RestoreReport;
 
 /// How much is read and written at once.
 #[derive(Clone, Copy, Debug)]

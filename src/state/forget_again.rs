@@ -8,9 +8,9 @@ use super::State;
 use super::recovery::{self, OnWarning, RecoveryError};
 use crate::config::Config;
 use crate::engine::{CorrectionError, StateReader, ViewError};
-use crate::model::view::board::PlayerSelector;
 use crate::model::{NameHash, PlayerKey};
 use crate::store::StoreError;
+use crate::view::board::PlayerSelector;
 
 /// Players that are read at a time.
 const PAGE: usize = 10_000;

@@ -10,10 +10,10 @@ use crate::engine::{BestPlayersPlan, MapHistoryPlan};
 use crate::model::calendar::week_label;
 use crate::model::commit::MapRowKey;
 use crate::model::row::{BestPositions, MapRow};
-use crate::model::view::PlayerNameView;
-use crate::model::view::history::{BestOfRanking, BestPlayer, BestPlayers, MapTotals, MapWeekView, PositionOfWeek};
 use crate::model::{MapKey, PlayerKey, Ranking, ServerKey, WeekKey};
 use crate::store::{Reader, StoreError};
+use crate::view::PlayerNameView;
+use crate::view::history::{BestOfRanking, BestPlayer, BestPlayers, MapTotals, MapWeekView, PositionOfWeek};
 
 /// Players of each ranking.
 const BEST_PLAYERS: usize = 10;

@@ -13,11 +13,11 @@ use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
 use crate::model::server::PlayerRecord;
-use crate::model::view::board::StorageUse;
 use crate::model::{
     GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionDay, SessionKey, WeekKey,
     WindowKey,
 };
+use crate::view::board::StorageUse;
 
 /// What has a tree of records.
 trait Records {

@@ -93,7 +93,7 @@ fn warnings(status: &Status) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::api::{ArchiveStatus, Fault, PublicArchiveStatus, PublicStoreStatus, StoreStatus};
-    use crate::model::view::EngineStatus;
+    use crate::view::EngineStatus;
 
     #[test]
     fn archive_fault_is_a_warning_and_a_paused_store_a_reason() {

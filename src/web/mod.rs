@@ -67,7 +67,7 @@ pub use self::public_url::{BadPublicUrl, PublicUrl};
 pub use self::tls::{TlsError, TlsFiles};
 pub use self::tokens::{Token, TokenHash, new_token};
 use crate::api::{ApiError, ErrorCode, Host, Read, checked};
-use crate::model::view::board::BoardsSelector;
+use crate::view::board::BoardsSelector;
 
 /// Settings of the web interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use clqd::archive::Archive;
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader, StoreReader, ViewError};
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::row::{PlayerRow, Ranking};
-use clqd::model::view::board::{
-    BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedQuery, OrderView, PlayerSelector, RankingWeight,
-};
 use clqd::model::{Completeness, OutboxKey, Player, PlayerKey, Scope, ServerKey, ServerUrl, Snapshot, WeekKey};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::{
+    BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedQuery, OrderView, PlayerSelector, RankingWeight,
+};
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 

@@ -18,8 +18,8 @@ use crate::state_source::{StateSource, open};
 use clqd::archive::ArchiveSettings;
 use clqd::model::ServerUrl;
 use clqd::model::calendar::{DAY_MS, MINUTE_MS};
-use clqd::model::view::board::PlayerSelector;
 use clqd::state::State;
+use clqd::view::board::PlayerSelector;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 const SERVERS: i64 = 4;

@@ -15,10 +15,10 @@ use clqd::board;
 use clqd::engine::{EngineSettings, StateReader, StoreReader};
 use clqd::model::archive::{PlayerWeekArchive, WeekChunk, WeekChunkRequest};
 use clqd::model::outbox::WriterBeat;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, OutboxEntry, Ranking, ServerKey, Snapshot, WeekKey, WindowKey};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 use tokio::sync::watch;
 
 const CHUNK_ROWS: usize = 1_000;

@@ -25,7 +25,6 @@ use clqd::model::outbox::WriterBeat;
 use clqd::model::row::Uncertainty;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
-use clqd::model::view::board::WindowView;
 use clqd::model::{
     ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, Session, SessionKey, WeekKey,
 };
@@ -1183,7 +1182,10 @@ async fn website_account_needs_only_views_and_routines() {
         scope_name: String::new(),
         window_type: "week".into(),
         previous_window: Some("2025-W46".into()),
-        window: WindowView { window: "2025-W47".into(), start_ms: None, end_ms: None, closed: false },
+        window: "2025-W47".into(),
+        start_ms: None,
+        end_ms: None,
+        closed: false,
         size: 1,
         entries: vec![TopEntry { player: PlayerKey(1), score: 1.5, reached_ms: 3 }],
     };

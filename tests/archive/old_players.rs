@@ -13,10 +13,10 @@ use clqd::board::window::{Shape, WindowSpec, WindowTypes};
 use clqd::engine::{EngineSettings, Event, StateReader};
 use clqd::model::calendar::{Calendar, WEEK_MS};
 use clqd::model::outbox::ArchiveStep;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, GameKey, PlayerKey, ServerKey, WindowKey, WindowType};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 
 const MONDAY_MS: i64 = 1_763_337_600_000; // 2025-11-17 00:00 UTC
 const MINUTE_MS: i64 = 60_000;

@@ -12,7 +12,6 @@ use clqd::model::calendar::{Calendar, DAY_MS, HOUR_MS, MINUTE_MS, week_label};
 use clqd::model::row::Uncertainty;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{OnlineTotal, SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
-use clqd::model::view::board::WindowView;
 use clqd::model::{ArchiveJob, GameKey, MapKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
@@ -190,12 +189,10 @@ async fn fill(archive: &mut Archive) {
             scope_name: name.into(),
             window_type: "week".into(),
             previous_window: Some(week_label(WeekKey(RUNNING - number - 1))),
-            window: WindowView {
-                window: week_label(WeekKey(RUNNING - number)),
-                start_ms: None,
-                end_ms: None,
-                closed: number > 0,
-            },
+            window: week_label(WeekKey(RUNNING - number)),
+            start_ms: None,
+            end_ms: None,
+            closed: number > 0,
             size: 5_000,
             entries: (0..1_000).map(entry).collect(),
         };

@@ -15,11 +15,11 @@ use clqd::engine::{EngineSettings, Event, RestoreError, StateReader, StoreReader
 use clqd::model::archive::{ArchiveJob, ExpectedObjects, ExpectedStep, WeekArchive};
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS, week_label};
 use clqd::model::outbox::ResyncCursor;
-use clqd::model::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector};
 use clqd::model::{GameKey, PlayerKey, Ranking, Scope, ServerKey, ServerUrl, WeekKey};
 use clqd::state::State;
 use clqd::state::archive_restore::{RestoreArchiveError, RestoreLimits, Restored, restore_from_archive};
 use clqd::store::StoreSettings;
+use clqd::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector};
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 const CACHE_BYTES: u64 = 16 << 20;

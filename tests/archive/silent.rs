@@ -11,9 +11,9 @@ use clqd::archive::{Archive, ArchiveSettings, FaultKind, OnOlderDatabase};
 use clqd::engine::Event;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
 use clqd::model::outbox::ArchiveStep;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, PlayerKey, ServerUrl, WindowKey};
 use clqd::state::State;
+use clqd::view::board::PlayerSelector;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 pub const NO_LIMIT: usize = usize::MAX;
@@ -65,10 +65,10 @@ fn expected_boards(state: &mut State) -> Vec<String> {
                 "{} '{}' {} {}",
                 board.key.scope.name(),
                 board.scope_name,
-                board.window.window,
+                board.window,
                 board.key.ranking.name()
             );
-            lines.push(format!("{head}: {} players, closed {}", board.size, u8::from(board.window.closed)));
+            lines.push(format!("{head}: {} players, closed {}", board.size, u8::from(board.closed)));
             for (entry, position) in board.entries.iter().zip(1..) {
                 lines.push(format!("{head} {position}: player {} {:.6}", entry.player.0, entry.score));
             }

@@ -7,9 +7,9 @@ use clqd::engine::EngineSettings;
 use clqd::model::Ranking;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
 use clqd::model::top_board::{TopBoard, TopScope};
-use clqd::model::view::board::PlayerSelector;
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 
@@ -115,7 +115,7 @@ async fn published_boards_equal_the_boards_of_the_engine() {
     let next_ms = MONDAY_MS + WEEK_MS;
     play(&mut state, next_ms, 120);
     let next = boards(&mut state);
-    let is_new = |board: &&TopBoard| board.window.start_ms == Some(next_ms);
+    let is_new = |board: &&TopBoard| board.start_ms == Some(next_ms);
     write(&mut archive, &next.iter().filter(is_new).cloned().collect::<Vec<_>>()).await;
     let moved = "SELECT position, previous_position, moved FROM clq_top_board WHERE scope = 'baseq3' AND ranking = 'time' \
                  AND previous_position IS NOT NULL ORDER BY moved DESC";

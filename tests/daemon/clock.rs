@@ -17,7 +17,7 @@ use clqd::config::Config;
 use clqd::daemon::Daemon;
 use clqd::fleet::{FaultShares, Fleet};
 use clqd::model::calendar::{Calendar, DAY_MS, MINUTE_MS, week_label};
-use clqd::model::view::{ClockTrust, Correction};
+use clqd::view::{ClockTrust, Correction};
 use serde_json::Value;
 
 fn phase(status: &Value, week: &str) -> String {

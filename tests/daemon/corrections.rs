@@ -17,10 +17,10 @@ use clqd::board::window;
 use clqd::config::Config;
 use clqd::engine::Outcome;
 use clqd::log::LogEvent;
-use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector};
 use clqd::model::{NameHash, Ranking, Scope, ServerUrl};
 use clqd::scan_log;
 use clqd::state::State;
+use clqd::view::board::{BoardQuery, BoardRow, BoardSelector};
 use serde_json::Value;
 
 /// A Quake 3 server: every player on its list gains a point with each reply, and every

@@ -41,8 +41,8 @@ use clqd::fleet::{FaultShares, Fleet, SimulatedHistory, World, world};
 use clqd::model::ServerUrl;
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::row::Ranking;
-use clqd::model::view::PlayerWeekView;
 use clqd::scan_log;
+use clqd::view::PlayerWeekView;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
@@ -434,7 +434,7 @@ impl Observer {
         Ok(())
     }
 
-    fn top(&mut self, client: &mut Client, server: &str) -> Result<clqd::model::view::Top, ClientError> {
+    fn top(&mut self, client: &mut Client, server: &str) -> Result<clqd::view::Top, ClientError> {
         let request = requests::Top {
             server: ServerUrl::parse(server).unwrap(),
             ranking: Ranking::Points,

@@ -11,8 +11,8 @@ use clqd::board::window;
 use clqd::config::Config;
 use clqd::fleet::FaultShares;
 use clqd::fleet::rng::{RngExt, SplitMix64};
-use clqd::model::view::board::WindowPhase;
 use clqd::state::State;
+use clqd::view::board::WindowPhase;
 
 #[test]
 fn boards_of_ended_windows_are_published_despite_kills() {

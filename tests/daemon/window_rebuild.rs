@@ -12,10 +12,10 @@ use clqd::config::Config;
 use clqd::engine::{Outcome, StateReader};
 use clqd::fleet::{FaultShares, Fleet, Ports, RateLimit, ServeSettings, SimulatedHistory, World, world};
 use clqd::model::calendar::HOUR_MS;
-use clqd::model::view::board::{BoardSelector, WindowPhase};
 use clqd::model::{Ranking, Scope, ServerKey, ServerUrl, Snapshot};
 use clqd::scan_log;
 use clqd::state::State;
+use clqd::view::board::{BoardSelector, WindowPhase};
 use nix::sys::signal::Signal;
 
 /// Servers with the tag.

@@ -10,13 +10,13 @@ use clqd::model::commit::{MapRowKey, RowKey};
 use clqd::model::name::Name;
 use clqd::model::row::BestPositions;
 use clqd::model::server::PlayerRecord;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{
     GameKey, MapKey, MapRow, OutboxEntry, OutboxKey, PlayerKey, PlayerRow, PlayerWindow, Seen, ServerKey, Session,
     SessionDay, SessionKey, WeekKey, WindowKey,
 };
 use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
+use clqd::view::board::PlayerSelector;
 
 const SERVERS: u32 = 10_000;
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC

@@ -19,14 +19,14 @@ use clqd::model::archive::WeekArchive;
 use clqd::model::calendar::{Calendar, MINUTE_MS, week_label};
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Ranking};
-use clqd::model::view::Top;
-use clqd::model::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use clqd::model::{
     ArchiveJob, Completeness, NameHash, OutboxKey, Player, PlayerKey, Scope, ServerUrl, Snapshot, WeekKey, WindowKey,
     WindowType,
 };
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::Top;
+use clqd::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 
 const FROM_MS: i64 = 1_763_942_400_000; // Monday 2025-11-24 00:00 UTC
 const GAME: &str = "baseq3";

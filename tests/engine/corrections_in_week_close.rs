@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::scans;
 use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::model::commit::WeekPhase;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ArchiveJob, Completeness, OutboxKey, Player, PlayerKey, ServerKey, ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
 const WEEK_END_MS: i64 = MONDAY_MS + 7 * 24 * 3_600_000 + 20_000;

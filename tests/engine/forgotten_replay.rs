@@ -9,10 +9,10 @@ use clqd::log::LogEvent;
 use clqd::model::calendar::{Calendar, MINUTE_MS, WEEK_MS};
 use clqd::model::row::BestPositions;
 use clqd::model::row::PlayerRow;
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{ForgottenPlaceholder, PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 
 /// Sunday 2025-11-30 22:00 UTC.
 const FROM_MS: i64 = 1_764_540_000_000;

@@ -5,12 +5,12 @@
 use clqd::engine::{EngineSettings, Event};
 use clqd::model::calendar::HOUR_MS;
 use clqd::model::server::ScreenReason;
-use clqd::model::view::board::PlayerSelector;
-use clqd::model::view::{PublicServerDetail, ServerDetail};
 use clqd::model::{Ranking, ServerUrl};
 use clqd::scan_log;
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
+use clqd::view::{PublicServerDetail, ServerDetail};
 use serde_json::{Value, json};
 
 const START_MS: i64 = 1_763_683_200_000; // 2025-11-21 00:00 UTC

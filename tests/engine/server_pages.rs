@@ -3,10 +3,10 @@
 use crate::scans;
 use clqd::engine::EngineSettings;
 use clqd::model::server_page::ServerOrder;
-use clqd::model::view::ServerFields;
 use clqd::model::{ServerUrl, Snapshot};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::ServerFields;
 
 const NOW_MS: i64 = 1_764_064_800_000;
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::scans;
 use clqd::engine::{EngineSettings, Event, StateReader, StoreReader};
 use clqd::model::calendar::{DAY_MS, MINUTE_MS};
-use clqd::model::view::board::PlayerSelector;
-use clqd::model::view::session::SessionView;
 use clqd::model::{ArchiveJob, OutboxKey, ServerKey, ServerUrl, SessionDay};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
+use clqd::view::session::SessionView;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const SERVER: &str = "quake3://10.0.0.1:27960";

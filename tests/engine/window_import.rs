@@ -12,10 +12,10 @@ use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
 use clqd::model::calendar::Calendar;
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
-use clqd::model::view::board::PlayerSelector;
 use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::PlayerSelector;
 
 const FROM_MS: i64 = 1_764_064_800_000; // Tuesday 2025-11-25 10:00 UTC
 const SERVERS: u32 = 8;

@@ -237,7 +237,7 @@ fn check_screened(oracle: &Oracle, got: &ServerArchive, context: &str) {
         *last = report.t.max(*last);
     }
     want.retain(|_, last| now < *last + 7 * 86_400_000);
-    let reported: BTreeMap<&str, i64> = got.screened.iter().map(|s| (s.reason.name(), s.applied_ms)).collect();
+    let reported: BTreeMap<&str, i64> = got.screened.iter().map(|(reason, at_ms)| (reason.name(), *at_ms)).collect();
     assert_eq!(reported, want, "{context}reasons");
     let unnamed = oracle.unnamed_bots.get(&got.url).copied().unwrap_or(0);
     assert_eq!(got.bots_unidentified, unnamed, "{context}bots that could not be identified");

@@ -18,7 +18,7 @@ use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::ServerUrl;
 use clqd::model::commit::WeekPhase;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::PlayerSelector;
+use clqd::view::board::PlayerSelector;
 
 use crate::sandbox::{Sandbox, closed_port_url, copy, wait_until};
 
@@ -156,7 +156,7 @@ impl History {
 
 /// The list of servers and the phases of weeks.
 struct Snapshot {
-    servers: BTreeMap<String, clqd::model::view::ServerSummary>,
+    servers: BTreeMap<String, clqd::view::ServerSummary>,
     closed: BTreeMap<String, bool>,
 }
 
@@ -179,7 +179,7 @@ impl Snapshot {
     }
 
     fn value(&self, subject: &Subject) -> String {
-        let (url, value): (_, fn(&clqd::model::view::ServerSummary) -> String) = match subject {
+        let (url, value): (_, fn(&clqd::view::ServerSummary) -> String) = match subject {
             Subject::Listed(url) => (url, |_| "listed".to_owned()),
             Subject::Tags(url) => (url, |server| server.public.tags.join(",")),
             Subject::GreylistReason(url) => (url, |server| format!("{:?}", server.greylist_reason)),

@@ -14,12 +14,12 @@ use crate::board::window;
 use crate::model::WindowKey;
 use crate::model::row::Ranking;
 use crate::model::url::ServerUrl;
-use crate::model::view::board::{
+use crate::view::board::{
     BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, FusedAnswer,
     FusedHead, FusedQuery, FusedView, MissingPlayer, PlayerSelector, PositionForView, RankingWeight, StandingView,
     StandingsView, WindowSummary, WindowView,
 };
-use crate::model::view::{self, Correction};
+use crate::view::{self, Correction};
 
 kinds! {
     view::Top: "top", "TopPlayers";

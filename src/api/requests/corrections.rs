@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::api::access::Access;
 use crate::api::answer::kinds;
 use crate::api::request::request;
-use crate::model::view::{ClockStatus, Correction};
+use crate::view::{ClockStatus, Correction};
 
 kinds! {
     Correction: "correction", "Correction";

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use crate::api::access::Access;
 use crate::api::answer::{Done, kinds};
 use crate::api::request::request;
-use crate::model::restored::RestoreReport;
-use crate::model::view::export::ExportRow;
+use crate::view::export::ExportRow;
+use crate::view::restore_report::RestoreReport;
 
 kinds! {
     BackupRow: "backup", "Backup";

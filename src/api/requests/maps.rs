@@ -10,7 +10,7 @@ use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::model::MapKey;
-use crate::model::view::history::{MapTotals, MapView};
+use crate::view::history::{MapTotals, MapView};
 
 kinds! {
     MapView: "map", "MapHistory";

@@ -13,9 +13,9 @@ use crate::api::error::ApiError;
 use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::model::search_text::Match;
-use crate::model::view::board::PlayerSelector;
-use crate::model::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
 use crate::model::{NameHash, PlayerKey};
+use crate::view::board::PlayerSelector;
+use crate::view::{Correction, ForgottenName, PlayerNameView, PlayerView};
 
 kinds! {
     PlayerView: "player", "Player";

@@ -21,8 +21,8 @@ use crate::model::ServerKey;
 use crate::model::server::ScreenReason;
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::url::ServerUrl;
-use crate::model::view::history::BestPlayers;
-use crate::model::view::{
+use crate::view::history::BestPlayers;
+use crate::view::{
     CountryCount, PublicServer, PublicServerDetail, ServerDetail, ServerFields, ServerSummary, TagSummary,
 };
 

@@ -11,8 +11,8 @@ use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::model::PlayerKey;
 use crate::model::url::ServerUrl;
-use crate::model::view::board::PlayerSelector;
-use crate::model::view::session::{Companion, ExportedSession, SessionView, Visitors};
+use crate::view::board::PlayerSelector;
+use crate::view::session::{Companion, ExportedSession, SessionView, Visitors};
 
 kinds! {
     SessionView: "session", "Session";

@@ -10,7 +10,7 @@ use crate::api::host::Host;
 use crate::api::request::{Read, request};
 use crate::api::status;
 use crate::engine::Engine;
-use crate::model::view::{self, EngineStatus, OnlineSeriesView};
+use crate::view::{self, EngineStatus, OnlineSeriesView};
 
 kinds! {
     status::PublicStatus<'_>: "status", "Status";

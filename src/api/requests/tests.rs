@@ -8,9 +8,9 @@ use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::server::{Class, ScreenReason};
 use crate::model::server_page::ServerOrder;
-use crate::model::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
-use crate::model::view::{MapSeen, PublicServer, PublicServerDetail, ServerDetail, Setting};
 use crate::model::{NameHash, ServerUrl};
+use crate::view::board::{BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, RankingWeight};
+use crate::view::{MapSeen, PublicServer, PublicServerDetail, ServerDetail, Setting};
 
 fn url(text: &str) -> ServerUrl {
     ServerUrl::parse(text).expect("a URL")

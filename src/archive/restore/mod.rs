@@ -17,7 +17,6 @@ use super::sql::literal;
 use crate::model::archive::ServerArchive;
 use crate::model::restored::{ArchiveFacts, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow};
 use crate::model::server::{PlayerRecord, ScreenReason, SeriesRecord};
-use crate::model::view::ScreenedView;
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, WeekKey};
 
 /// The last key of a page: one number, or two.
@@ -164,7 +163,7 @@ impl Archive {
         for (server, reason, applied_ms) in self.all::<(u32, String, i64)>("server_screening", &select).await? {
             let Some(it) = at.get_mut(&server) else { continue };
             match ScreenReason::from_name(&reason) {
-                Some(reason) => it.server.screened.push(ScreenedView { reason, applied_ms }),
+                Some(reason) => it.server.screened.push((reason, applied_ms)),
                 None => page.rejected.push(RejectedRow {
                     table: "server_screening",
                     key: format!("server={server} reason={reason}"),

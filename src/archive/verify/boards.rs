@@ -35,7 +35,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         let (mut heads, mut rows) = (ExpectedRows::new(&TOP_BOARD), ExpectedRows::new(&TOP_BOARD_ROW));
         for board in boards {
-            let key = board_key(board, &board.window.window);
+            let key = board_key(board, &board.window);
             heads.add(literals(|row| head_values(row, board, key, 0)));
             let previous = self.previous_positions(board).await;
             let previous = previous.map_err(|fault| fault.classify(&self.target, TOP_BOARD_ROW.name))?;
@@ -43,7 +43,7 @@ impl Archive {
                 rows.add(literals(|row| entry_values(row, key, position, entry, &previous)));
             }
         }
-        let of_boards: Vec<u64> = boards.iter().map(|board| board_key(board, &board.window.window)).collect();
+        let of_boards: Vec<u64> = boards.iter().map(|board| board_key(board, &board.window)).collect();
         let condition = format!("board IN ({})", comma_separated(&of_boards));
         keys.extend(of_boards);
         let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
@@ -66,7 +66,7 @@ impl Archive {
         boards: &BTreeSet<u64>,
         last: &TopBoard,
     ) -> Result<Verification, ArchiveError> {
-        let (window_type, label) = (literal(&last.window_type), literal(&last.window.window));
+        let (window_type, label) = (literal(&last.window_type), literal(&last.window));
         let condition = format!("window_type = {window_type} AND window_label = {label}");
         let mut found = self.read_rows(&TOP_BOARD, &condition).await?;
         found.retain(|key, _| key[0].parse().is_ok_and(|board| !boards.contains(&board)));
@@ -86,7 +86,7 @@ impl Archive {
         let mut all = Verification::default();
         self.begin_reading().await?;
         for board in boards {
-            let key = board_key(board, &board.window.window);
+            let key = board_key(board, &board.window);
             keys.insert(key);
             let Some(hash) = published.get(&board.key) else { continue };
             let table = TOP_BOARD_ROW.name;

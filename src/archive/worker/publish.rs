@@ -57,12 +57,12 @@ impl<S: JobSource> Worker<S> {
             }
             after = Some(last.key);
             for board in &boards {
-                let hash = content_hash(board.size, board.window.closed, &board.entries);
+                let hash = content_hash(board.size, board.closed, &board.entries);
                 if before.get(&board.key) != Some(&hash) {
                     self.write_board(archive, board).await?;
                 }
                 found.insert(board.key, hash);
-                let (window_type, label) = (&board.window_type, &board.window.window);
+                let (window_type, label) = (&board.window_type, &board.window);
                 let window = windows.entry(board.key.window);
                 let (.., keys) = window.or_insert_with(|| (window_type.clone(), label.clone(), BTreeSet::new()));
                 keys.insert(board_key(board, label));
@@ -123,7 +123,7 @@ impl<S: JobSource> Worker<S> {
                 continue;
             }
             after = Some(last.key);
-            view.get_or_insert_with(|| (last.window_type.clone(), last.window.window.clone()));
+            view.get_or_insert_with(|| (last.window_type.clone(), last.window.clone()));
             for board in &boards {
                 written.insert(self.write_board(archive, board).await?);
             }

@@ -61,7 +61,7 @@ impl Archive {
 
     /// Publishes a board: its positions of one moment. Returns its key, and the number of written rows.
     pub async fn write_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<(u64, u64), ArchiveError> {
-        let key = top_boards::board_key(board, &board.window.window);
+        let key = top_boards::board_key(board, &board.window);
         Ok((key, self.write_batch(&Batch::TopBoard(board, now_ms)).await?))
     }
 

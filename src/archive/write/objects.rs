@@ -210,7 +210,7 @@ impl Archive {
             Keys::from_iter((1..=hostname_words(by_key[&key]).len()).map(|ordinal| vec![ordinal.to_string()]))
         };
         let screened_of =
-            |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|it| vec![literal(it.reason.name())]));
+            |key: u32| Keys::from_iter(by_key[&key].screened.iter().map(|(reason, _)| vec![literal(reason.name())]));
         let list_of = |key: u32| Keys::from_iter((1..=by_key[&key].list.len()).map(|index| vec![index.to_string()]));
         self.delete_surplus(&SERIES, None, by_key.keys().copied(), series_of).await?;
         self.delete_surplus(&TAGS, None, by_key.keys().copied(), tags_of).await?;
@@ -330,8 +330,8 @@ fn server_rows(servers: &[&ServerArchive], put: &mut PutRow<'_>) {
         }
     }
     for server in servers {
-        for it in &server.screened {
-            put(&SERVER_SCREENING, &|row| _ = row.uint(server.key.0).text(it.reason.name()).int(it.applied_ms));
+        for (reason, applied_ms) in &server.screened {
+            put(&SERVER_SCREENING, &|row| _ = row.uint(server.key.0).text(reason.name()).int(*applied_ms));
         }
     }
     for server in servers {

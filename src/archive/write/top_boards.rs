@@ -28,9 +28,9 @@ pub(in crate::archive) fn board_key(board: &TopBoard, window: &str) -> u64 {
 /// The values of the row of a board.
 pub(in crate::archive) fn head_values(row: &mut Values<'_>, board: &TopBoard, key: u64, now_ms: i64) {
     row.uint(key).text(board.key.scope.name()).text(truncate_chars(&board.scope_name, NAME_BYTES_MAX));
-    row.text(&board.window_type).text(&board.window.window);
-    row.opt_int(board.window.start_ms).opt_int(board.window.end_ms).text(board.key.ranking.name());
-    row.uint(board.size).bool(board.window.closed).int(now_ms);
+    row.text(&board.window_type).text(&board.window);
+    row.opt_int(board.start_ms).opt_int(board.end_ms).text(board.key.ranking.name());
+    row.uint(board.size).bool(board.closed).int(now_ms);
 }
 
 /// The values of the row of a position. `previous`: positions of players on the board of the window before.
@@ -47,7 +47,7 @@ pub(in crate::archive) fn entry_values(
 
 impl Archive {
     pub(super) async fn upsert_top_board(&mut self, board: &TopBoard, now_ms: i64) -> Result<u64, TransactionError> {
-        let (key, table) = (board_key(board, &board.window.window), TOP_BOARD_ROW.name);
+        let (key, table) = (board_key(board, &board.window), TOP_BOARD_ROW.name);
         self.doing = table;
         let previous = self.previous_positions(board).await.doing(table)?;
         let select =

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{COUNT, Demo};
 use crate::api::{Status, requests};
 use crate::client::Client;
-use crate::model::view::ServerSummary;
+use crate::view::ServerSummary;
 
 /// How long an engine may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use crate::api::{ServerFilter, Status, requests};
 use crate::daemon::Daemon;
 use crate::model::row::Ranking;
 use crate::model::server::Class;
-use crate::model::view::{PublicServer, Top};
+use crate::view::{PublicServer, Top};
 
 /// Polls for which one ranking is shown.
 const POLLS_PER_RANKING: u64 = 16;

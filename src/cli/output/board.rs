@@ -8,7 +8,7 @@ use crate::cli::output::format::{bytes, format_time, group_digits, relative_time
 use crate::cli::output::table::{self, Align, Column, Table};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
-use crate::model::view::board::{
+use crate::view::board::{
     BoardEntryView, BoardHead, EntryScore, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
     StandingsView, WindowPhase, WindowSummary, WindowView,
 };

@@ -4,7 +4,7 @@
 //! runs backwards only if an admin resets it. No week is closed until the clock is trusted.
 
 use crate::cli::output::format::{duration, relative_time, sanitize};
-use crate::model::view::{ClockStatus, ClockTrust};
+use crate::view::{ClockStatus, ClockTrust};
 
 pub(super) fn describe_clock(clock: &ClockStatus) -> String {
     let span = |ms: i64| duration(ms.unsigned_abs());

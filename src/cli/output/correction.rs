@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::cli::output::format::{date, duration, group_digits, sanitize};
-use crate::model::view::{CaptureDeletion, Correction, ForgottenName};
+use crate::view::{CaptureDeletion, Correction, ForgottenName};
 
 pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
     match correction {

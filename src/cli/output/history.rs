@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::format::{group_digits, sanitize};
 use super::print_table;
 use super::table::{Align, Column, MAP_COLUMN, PLAYER_COLUMN};
-use crate::model::view::history::{BestPlayers, MapTotals, MapView};
+use crate::view::history::{BestPlayers, MapTotals, MapView};
 
 pub(super) fn print_map(out: &mut impl Write, map: &MapView) -> io::Result<()> {
     let MapView { map_key: _, map, servers_online, players_online, weeks } = map;

@@ -24,11 +24,11 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::model::row::Ranking;
-use crate::model::view::board::OrderView;
-use crate::model::view::export::ExportRow;
-use crate::model::view::history::{BestPlayers, MapTotals, MapView};
-use crate::model::view::session::{ExportedSession, SessionView};
-use crate::model::view::{
+use crate::view::board::OrderView;
+use crate::view::export::ExportRow;
+use crate::view::history::{BestPlayers, MapTotals, MapView};
+use crate::view::session::{ExportedSession, SessionView};
+use crate::view::{
     ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, PlayerWeekView,
     ServerDetail, ServerSummary, TagSummary, Top,
 };

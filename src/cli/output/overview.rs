@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::print_table;
 use crate::cli::output::format::{group_digits, sanitize, sparkline};
 use crate::cli::output::table::Align;
-use crate::model::view::{GroupOverview, OnlineSeriesView, Overview, SlotsView};
+use crate::view::{GroupOverview, OnlineSeriesView, Overview, SlotsView};
 
 pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     let Overview { now_ms: _, week, servers, servers_online, players_online, players_known, games, tags } = overview;

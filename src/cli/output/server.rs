@@ -8,7 +8,7 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{self, Align, Column};
 use crate::model::server::Class;
-use crate::model::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail};
+use crate::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;

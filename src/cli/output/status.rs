@@ -8,7 +8,7 @@ use super::clock::describe_clock;
 use crate::api::{ClusterStatus, LogStatus, Status, StoreStatus};
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::model::commit::WeekPhase;
-use crate::model::view::{EngineStatus, WeekStatus};
+use crate::view::{EngineStatus, WeekStatus};
 
 /// When servers of classes 6 and 7 are scanned again.
 pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {

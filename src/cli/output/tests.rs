@@ -12,12 +12,12 @@ use crate::api::{
 use crate::model::NameHash;
 use crate::model::commit::WeekPhase;
 use crate::model::name::is_control_or_format;
-use crate::model::view::board::{
+use crate::view::board::{
     BoardEntryView, BoardHead, EntryScore, FusedHead, FusedRanking, FusedView, MissingPlayer, OrderView, PageView,
     PositionForView, RangeView, StandingView, StandingsView, StorageUse, WindowPhase, WindowSummary, WindowView,
 };
-use crate::model::view::export::EstimatesView;
-use crate::model::view::{
+use crate::view::export::EstimatesView;
+use crate::view::{
     BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, ElasticView, EngineCounts, EngineStatus,
     ForgottenName, ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget,
     RoundEndBasis, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,

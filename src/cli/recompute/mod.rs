@@ -31,10 +31,10 @@ use crate::log::{EachEvent, LogEvent};
 use crate::model::calendar::{Calendar, week_label};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
-use crate::model::view::board::BoardSelector;
 use crate::model::{ServerUrl, WeekKey};
 use crate::state::State;
 use crate::store::{StoreError, temp_root};
+use crate::view::board::BoardSelector;
 
 /// Show how other settings of the rules would change the rankings
 ///

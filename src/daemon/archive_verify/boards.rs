@@ -63,7 +63,7 @@ impl Verifier<'_> {
                     let Some(board) = boards.last() else { break };
                     let published = self.shared.archive_worker_status().map(|status| status.published_boards);
                     let archive = self.connected().await?;
-                    let compared = match board.window.closed {
+                    let compared = match board.closed {
                         true => archive.verify_top_boards(&boards, &mut keys).await,
                         false => {
                             let published = published.unwrap_or_default();
@@ -78,10 +78,10 @@ impl Verifier<'_> {
         let Some(last) = last else { return Ok((Vec::new(), true)) };
         let archive = self.connected().await?;
         found.push(archive.verify_surplus_boards(&keys, &last).await.map_err(failed)?);
-        if let (Some(week), Some((start_ms, end_ms))) = (window.week(), last.window.start_ms.zip(last.window.end_ms)) {
+        if let (Some(week), Some((start_ms, end_ms))) = (window.week(), last.start_ms.zip(last.end_ms)) {
             found.push(archive.verify_player_totals(week, start_ms..end_ms).await.map_err(failed)?);
         }
         self.summary.rows += found.iter().map(|found| found.row_count()).sum::<u64>();
-        Ok((found.into_iter().flat_map(|found| found.differences).collect(), last.window.closed))
+        Ok((found.into_iter().flat_map(|found| found.differences).collect(), last.closed))
     }
 }

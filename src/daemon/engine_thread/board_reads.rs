@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::{BOARD_UPDATES_PER_COMMIT, EngineEnded, EngineHandle, EngineThread};
 use crate::api::StateView;
 use crate::engine::WindowBoards;
-use crate::model::view::board::BoardsSelector;
+use crate::view::board::BoardsSelector;
 
 type BoardRead = Box<dyn FnOnce(&StateView<'_>) + Send>;
 

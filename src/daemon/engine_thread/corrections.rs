@@ -15,11 +15,11 @@ use crate::log::{ForgottenNames, LogEvent, RecordedSettings};
 use crate::model::calendar::{parse_week_label, utc, week_label};
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::rebuild::RebuildStep;
-use crate::model::view::board::WindowView;
-use crate::model::view::{CaptureDeletion, ClockStatus, Correction};
 use crate::model::{AdminCommand, NameHash, PlayerKey};
 use crate::state::State;
 use crate::store::StoreError;
+use crate::view::board::WindowView;
+use crate::view::{CaptureDeletion, ClockStatus, Correction};
 
 impl Change for PlayerMerge {
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Correction, ChangeError> {

@@ -20,10 +20,10 @@ use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
 use crate::daemon::views::EngineThreadStatus;
 use crate::model::calendar::week_label;
-use crate::model::view::ClockTrust;
 use crate::state::State;
 use crate::state::clock_correction::ClockCorrection;
 use crate::store::BackupSource;
+use crate::view::ClockTrust;
 
 /// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
 /// the service.

@@ -6,10 +6,10 @@ use super::silence::{Outage, Silence};
 use crate::api::requests::{ScanResult, ScanRow};
 use crate::engine::{Event, Notice, Outcome};
 use crate::log::LogEvent;
-use crate::model::view::PublicServer;
 use crate::model::{AdminCommand, ServerKey, ServerUrl};
 use crate::scan::{MissReason, ScanOutcome, is_public};
 use crate::store::StoreError;
+use crate::view::PublicServer;
 
 /// What a scanner on another machine has handed in.
 #[derive(Clone, Copy, Debug)]

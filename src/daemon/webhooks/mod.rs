@@ -25,8 +25,8 @@ use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::server_page::ServerOrder;
 use crate::model::shown_text::shown_name;
-use crate::model::view::PublicServer;
-use crate::model::view::board::{BoardAnswer, BoardEntryView, BoardQuery, BoardRow, BoardSelector, BoardsSelector};
+use crate::view::PublicServer;
+use crate::view::board::{BoardAnswer, BoardEntryView, BoardQuery, BoardRow, BoardSelector, BoardsSelector};
 use crate::web;
 
 /// At most one message in this time: Discord allows 30 a minute.

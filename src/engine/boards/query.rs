@@ -19,13 +19,13 @@ use crate::engine::boards::group::{WindowBoards, board_id};
 use crate::engine::boards::query_context::{QueryContext, standing_view};
 use crate::engine::{Engine, Group, StateReader, ViewError};
 use crate::model::scope::Scope;
-use crate::model::view::board::{
+use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
+use crate::rank::clq1;
+use crate::view::board::{
     BoardAnswer, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedAnswer, FusedHead, FusedQuery,
     FusedRanking, FusedView, OrderView, PlayerSelector, RankingWeight, StandingsView, WindowPhase, WindowSummary,
     WindowView,
 };
-use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
-use crate::rank::clq1;
 
 const _: () = assert!(CLQ1_PER_POINT_PER_SECOND == clq1::SCORE_PER_POINT_PER_SECOND);
 

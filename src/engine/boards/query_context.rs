@@ -12,11 +12,11 @@ use crate::board::{Board, BoardEntry};
 use crate::engine::{Engine, StateReader, ViewError};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::scope::Scope;
-use crate::model::view::board::{
+use crate::model::{GameKey, PlayerKey, Ranking};
+use crate::view::board::{
     BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, EntryScore, MissingPlayer, PageView, PlayerSelector,
     PositionForView, RangeView, ScoreBounds, StandingView,
 };
-use crate::model::{GameKey, PlayerKey, Ranking};
 
 /// The scope and ranking of a query.
 pub(super) struct QueryContext<'a> {

@@ -114,10 +114,10 @@ fn add(merged: &mut Vec<(Group, PlayerRow)>, group: Group, row: PlayerRow) {
 mod tests {
     use crate::engine::{EngineSettings, Event};
     use crate::model::ServerUrl;
-    use crate::model::view::board::PlayerSelector;
     use crate::scan_log;
     use crate::state::State;
     use crate::store::StoreSettings;
+    use crate::view::board::PlayerSelector;
 
     const FROM_MS: i64 = 1_764_064_800_000;
     const GAMES: u32 = 30;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::engine::{CorrectionError, Engine, ReadError, RemovedPlayer, StateReader, ViewError};
 use crate::model::name::Name;
-use crate::model::view::board::PlayerSelector;
 use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
 use crate::rank::NameRules;
+use crate::view::board::PlayerSelector;
 
 /// The effect of forgetting a player.
 #[derive(Clone, Debug, PartialEq, Eq)]

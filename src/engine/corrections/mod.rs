@@ -14,8 +14,8 @@ use crate::engine::boards::dirty::Groups;
 use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
 use crate::model::server::Presence;
-use crate::model::view::board::PlayerSelector;
 use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
+use crate::view::board::PlayerSelector;
 
 /// The effect of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,11 +30,11 @@ use crate::model::outbox::ResyncState;
 use crate::model::packed_row::PackedRow;
 use crate::model::restored::{
     ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow,
-    RestoreReport,
 };
 use crate::model::row::{BestPositions, MapRow, Ranking};
 use crate::model::server::PlayerRecord;
 use crate::model::{Commit, GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, TagKey, WeekKey};
+use crate::view::restore_report::RestoreReport;
 
 /// The largest keys that are accepted: the engine has an entry in memory for each game, map and
 /// server below the largest key.

@@ -28,8 +28,8 @@ pub(super) fn restore(
     let last = if archived.online { archived.players } else { assumed };
     let counts = archived.last_seen_ms.map(|_| [assumed, assumed, last]);
     let mut screening = Screening { bots_unidentified: archived.bots_unidentified, ..Screening::default() };
-    for screened in archived.screened {
-        screening.record_reason(screened.reason, screened.applied_ms);
+    for (reason, applied_ms) in archived.screened {
+        screening.record_reason(reason, applied_ms);
     }
     Ok(ServerRecord {
         url,

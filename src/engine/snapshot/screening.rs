@@ -8,7 +8,6 @@ use crate::engine::{AdminError, Engine, GlobalState, ServerState};
 use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
-use crate::model::view::ScreenedView;
 use crate::model::{GameKey, MapKey, ServerUrl};
 use crate::rank::player_list::NameFamily;
 use crate::rank::screen;
@@ -38,10 +37,9 @@ pub(super) struct Credible {
 }
 
 impl Engine {
-    /// The current screening reasons of a server.
-    pub(in crate::engine) fn screened(&self, record: &ServerRecord) -> Vec<ScreenedView> {
-        let reasons = record.screening.iter().flat_map(|screening| screening.reasons(self.now_ms()));
-        reasons.map(|(reason, applied_ms)| ScreenedView { reason, applied_ms }).collect()
+    /// The current screening reasons of a server, each with the time when it last applied, Unix ms.
+    pub(in crate::engine) fn screened(&self, record: &ServerRecord) -> Vec<(ScreenReason, i64)> {
+        record.screening.iter().flat_map(|screening| screening.reasons(self.now_ms())).collect()
     }
 
     /// Exempts a server from checks, or applies checks again. Returns whether that changed

@@ -2,7 +2,7 @@
 
 use super::drawing::{Banner, Mark};
 use crate::model::Ranking;
-use crate::model::view::{PlayerView, PlayerWeekView};
+use crate::view::{PlayerView, PlayerWeekView};
 use crate::web::pages::format::{count, duration, ranking};
 use crate::web::pages::names;
 use crate::web::texts::{grouped, text};

@@ -2,7 +2,7 @@
 
 use super::drawing::{Banner, Mark};
 use crate::model::ServerUrl;
-use crate::model::view::PublicServerDetail;
+use crate::view::PublicServerDetail;
 use crate::web::pages::format::{count, utc};
 use crate::web::pages::join::join;
 use crate::web::pages::names;

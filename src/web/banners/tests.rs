@@ -9,7 +9,7 @@ use super::drawing::{Banner, Mark, Picture};
 use super::size::Size;
 use super::{player, png, server, svg};
 use crate::model::name::decode_text;
-use crate::model::view::{PlayerView, PublicServerDetail};
+use crate::view::{PlayerView, PublicServerDetail};
 use crate::web::texts::{Language, text};
 
 /// The first two facts have lines of their own.

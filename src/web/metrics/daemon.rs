@@ -13,7 +13,7 @@ use super::Labels;
 use crate::api::{
     ClusterStatus, DaemonStatus, EngineRole, EngineRow, PublicArchiveStatus, ScannerRow, Status, StoreStatus,
 };
-use crate::model::view::{ClockTrust, EngineStatus};
+use crate::view::{ClockTrust, EngineStatus};
 
 /// Whether the engine answered in time.
 pub(super) fn register_responding(registry: &mut Registry, is_responding: bool) {

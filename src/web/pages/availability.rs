@@ -6,7 +6,7 @@ use super::chart::rounded;
 use super::format::{day, utc};
 use super::hours_of_week::{LEFT, PLOT_WIDTH, WIDTH};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
-use crate::model::view::{OnlineSeriesView, SeriesView, SlotsView};
+use crate::view::{OnlineSeriesView, SeriesView, SlotsView};
 use crate::web::texts::text;
 
 /// Days that are drawn.

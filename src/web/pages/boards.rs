@@ -16,7 +16,7 @@ use crate::model::Ranking;
 use crate::model::calendar::DAY_MS;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
-use crate::model::view::board::{
+use crate::view::board::{
     BoardAnswer, BoardEntryView, BoardHead, BoardQuery, BoardRow, BoardSelector, BoardsSelector, PlayerSelector,
     WindowPhase, WindowSummary, WindowView,
 };
@@ -512,7 +512,7 @@ fn movement(entry: &BoardEntryView, previous: &BTreeMap<u32, u64>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::view::board::EntryScore;
+    use crate::view::board::EntryScore;
 
     #[test]
     fn news_are_players_who_have_come_closer_to_the_top() {

@@ -16,7 +16,7 @@ use super::server_table::{game_path, server_path};
 use super::{names, search};
 use crate::api::requests;
 use crate::model::Ranking;
-use crate::model::view::{PlayerNameView, PlayerView, PlayerWeekView};
+use crate::view::{PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query::{self, Name, player_key};
@@ -227,7 +227,7 @@ fn better(is_better: bool, text: String) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::view::export::EstimatesView;
+    use crate::view::export::EstimatesView;
 
     fn week(week: &str, server: &str, positions: &[(Ranking, u32)]) -> PlayerWeekView {
         PlayerWeekView {

@@ -13,7 +13,7 @@ use super::names;
 use super::server_table::{game_path, server_path};
 use crate::api::requests;
 use crate::model::scope::Scope;
-use crate::model::view::board::WindowView;
+use crate::view::board::WindowView;
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::query;

@@ -17,7 +17,7 @@ use super::{busiest_servers, feeds, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
 use crate::model::shown_text;
-use crate::model::view::GroupOverview;
+use crate::view::GroupOverview;
 use crate::web::context::WebContext;
 use crate::web::query;
 use crate::web::segment::Segment;

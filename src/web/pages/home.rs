@@ -16,8 +16,8 @@ use super::server_table::{self, game_path, server_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
-use crate::model::view::board::WindowView;
-use crate::model::view::{Overview, PublicServer, ServerSummary};
+use crate::view::board::WindowView;
+use crate::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::texts::{rich_text, text};
 

@@ -13,7 +13,7 @@ use super::server_table::{self, map_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::calendar::parse_week_label;
-use crate::model::view::history::{MapView, MapWeekView};
+use crate::view::history::{MapView, MapWeekView};
 use crate::web::context::WebContext;
 use crate::web::segment::Segment;
 use crate::web::texts::{rich_text, text};

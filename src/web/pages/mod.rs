@@ -54,7 +54,7 @@ use super::context::WebContext;
 use super::problem::Problem;
 use crate::api::{ServerFilter, requests};
 use crate::model::server_page::ServerOrder;
-use crate::model::view::{Overview, ServerSummary};
+use crate::view::{Overview, ServerSummary};
 
 /// Most requests to find the first matching servers. Each request examines 10,000 servers, which
 /// takes the engine some 2 ms.

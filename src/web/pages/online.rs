@@ -14,7 +14,7 @@ use super::layout::{About, Page, PageResult};
 use super::names;
 use super::resolution::Resolution;
 use crate::api::requests;
-use crate::model::view::{OnlineSeriesView, SlotsView};
+use crate::view::{OnlineSeriesView, SlotsView};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;
 use crate::web::query;

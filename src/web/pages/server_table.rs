@@ -6,7 +6,7 @@ use super::chart::sparkline;
 use super::format::{count, time};
 use super::names;
 use crate::geo::{self, Country};
-use crate::model::view::{PublicServer, ServerSummary};
+use crate::view::{PublicServer, ServerSummary};
 use crate::web::texts::text;
 
 /// The path of a server's page.

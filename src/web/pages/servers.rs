@@ -16,7 +16,7 @@ use crate::api::requests::{self, ServerPage};
 use crate::geo;
 use crate::model::server_page::ServerOrder;
 use crate::model::shown_text::shown_name;
-use crate::model::view::{CountryCount, GroupOverview, Overview};
+use crate::view::{CountryCount, GroupOverview, Overview};
 use crate::web::context::WebContext;
 use crate::web::query;
 use crate::web::texts::text;

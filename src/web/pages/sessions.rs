@@ -11,7 +11,7 @@ use super::server_table::{map_path, server_path};
 use crate::api::requests::ServersVisitors;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::model::url::ServerUrl;
-use crate::model::view::session::{Companion, SessionView, Visitor, Visitors};
+use crate::view::session::{Companion, SessionView, Visitor, Visitors};
 use crate::web::texts::{grouped, rich_text, text};
 
 /// Sessions that the pages are computed from, at most.

@@ -15,7 +15,7 @@ use crate::api::requests;
 use crate::board::window::TIME_MS_MAX;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
-use crate::model::view::board::{BoardAnswer, BoardQuery, BoardRow, BoardSelector, PlayerSelector};
+use crate::view::board::{BoardAnswer, BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use crate::web::answer::{CLOSED_MAX_AGE_S, MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;

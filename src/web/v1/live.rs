@@ -24,7 +24,7 @@ use super::responses::{NotFound, Problems, Removed};
 use super::rows::{OverviewRow, ServerDetailRow};
 use super::site::overview_content;
 use crate::api::{Read, json, requests};
-use crate::model::view::{Overview, PublicServerDetail, ServerDetail};
+use crate::view::{Overview, PublicServerDetail, ServerDetail};
 use crate::web::client_address::Client;
 use crate::web::context::WebContext;
 use crate::web::live_streams::{LiveEvent, StreamPlace};

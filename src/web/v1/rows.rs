@@ -1,10 +1,10 @@
 //! The rows of the visitors' API.
 
 use crate::api::{PublicStatus, Tagged};
-use crate::model::view::board::{BoardEntryView, BoardHead, WindowSummary};
-use crate::model::view::history::{BestPlayers, MapTotals, MapView};
-use crate::model::view::session::SessionView;
-use crate::model::view::{OnlineSeriesView, Overview, PlayerNameView, PlayerView, PublicServer, PublicServerDetail};
+use crate::view::board::{BoardEntryView, BoardHead, WindowSummary};
+use crate::view::history::{BestPlayers, MapTotals, MapView};
+use crate::view::session::SessionView;
+use crate::view::{OnlineSeriesView, Overview, PlayerNameView, PlayerView, PublicServer, PublicServerDetail};
 
 pub(super) type StatusRow<'a> = Tagged<'a, PublicStatus<'a>>;
 pub(super) type ServerRow<'a> = Tagged<'a, PublicServer>;

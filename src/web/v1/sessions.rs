@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::responses::{Cached, NotFound};
 use super::rows::SessionRow;
 use crate::api::requests;
-use crate::model::view::board::PlayerSelector;
+use crate::view::board::PlayerSelector;
 use crate::web::answer::{MAX_AGE_S, json_answer};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;

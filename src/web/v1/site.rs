@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::responses::{Cached, NotFound};
 use super::rows::{OverviewRow, SeriesRow, StatusRow};
 use crate::api::requests;
-use crate::model::view::Overview;
+use crate::view::Overview;
 use crate::web::answer::{MAX_AGE_S, STATUS_MAX_AGE_S, json_answer, json_answer_of_content};
 use crate::web::context::WebContext;
 use crate::web::problem::Problem;

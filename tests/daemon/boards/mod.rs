@@ -16,7 +16,7 @@ use clqd::api::ErrorCode;
 use clqd::api::requests::{self, BoardLine, FusedLine};
 use clqd::client::{Client, ClientError};
 use clqd::model::Ranking;
-use clqd::model::view::board::{
+use clqd::view::board::{
     BoardEntryView, BoardHead, BoardQuery, BoardSelector, BoardsSelector, FusedQuery, PlayerSelector, ScoreBounds,
 };
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clqd::board::window::{label, parse_label};
 use clqd::model::WindowKey;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::{BoardQuery, BoardRow};
+use clqd::view::board::{BoardQuery, BoardRow};
 
 use super::case::{A, B, C, Case, HOUR_MS, MINUTE_MS, ms, selector};
 
@@ -150,7 +150,7 @@ fn tie_break_orders_equal_scores() {
     case.check("ties broken by another ranking");
 
     // Equal scores still share competition and dense positions; times continue to grow.
-    let standing = BoardQuery::Standing { player: clqd::model::view::board::PlayerSelector::Name("dee".to_owned()) };
+    let standing = BoardQuery::Standing { player: clqd::view::board::PlayerSelector::Name("dee".to_owned()) };
     let BoardRow::Standing(dee) = &case.query(&board, &standing).unwrap().rows[0] else { panic!("a standing") };
     let at = dee.entry.unwrap();
     assert_eq!((at.position, at.competition, at.dense), (4, 1, 1));
@@ -276,7 +276,7 @@ fn board_answer_is_consistent() {
                             assert!(entry.at.position == position && entry.at.score <= last, "{scope}: {:?}", top.rows);
                             last = entry.at.score;
                             // Score and position are consistent with the list.
-                            let player = clqd::model::view::board::PlayerSelector::Key(entry.player_key);
+                            let player = clqd::view::board::PlayerSelector::Key(entry.player_key);
                             let standing = query(BoardQuery::Standing { player });
                             let [BoardRow::Standing(standing)] = &standing.rows[..] else { panic!("{standing:?}") };
                             assert_eq!((standing.entry, standing.size), (Some(entry.at), top.head.size));

@@ -8,10 +8,10 @@ use clqd::model::ServerUrl;
 use clqd::model::calendar::Calendar;
 pub use clqd::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 use clqd::model::row::Ranking;
-use clqd::model::view::board::BoardAnswer;
-use clqd::model::view::board::{BoardQuery, BoardSelector, WindowPhase};
 use clqd::scan_log;
 use clqd::state::State;
+use clqd::view::board::BoardAnswer;
+use clqd::view::board::{BoardQuery, BoardSelector, WindowPhase};
 
 use super::compare;
 use crate::oracle::compare::open;

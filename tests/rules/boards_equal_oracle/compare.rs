@@ -10,9 +10,9 @@ use clqd::board::window::{self, WindowSpec};
 use clqd::engine::EngineSettings;
 use clqd::model::row::Ranking;
 use clqd::model::scope::Scope as ScopeName;
-use clqd::model::view::board::{BoardSelector, WindowSummary};
 use clqd::model::{PlayerKey, ServerUrl, WindowKey, WindowType};
 use clqd::state::State;
+use clqd::view::board::{BoardSelector, WindowSummary};
 
 use crate::oracle::compare::Segments;
 use crate::oracle::{Oracle, Row, Scope, WindowKind};

@@ -4,8 +4,8 @@ use clqd::engine::StateReader;
 use clqd::model::archive::ResyncStep;
 use clqd::model::outbox::ArchiveStep;
 use clqd::model::row::Ranking;
-use clqd::model::view::board::{BoardQuery, WindowPhase};
 use clqd::model::{OutboxEntry, OutboxKey, PlayerKey, ServerKey, WeekKey};
+use clqd::view::board::{BoardQuery, WindowPhase};
 
 use super::case::{A, B, C, Case, DAY_MS, HOUR_MS, MINUTE_MS, ms, selector};
 

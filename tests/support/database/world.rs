@@ -13,7 +13,6 @@ use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::outbox::WriterBeat;
 use clqd::model::row::{BestPositions, TopTen, Uncertainty};
 use clqd::model::server::{ScreenReason, SeriesRecord};
-use clqd::model::view::ScreenedView;
 use clqd::model::{
     ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey,
 };
@@ -327,7 +326,7 @@ impl World {
             .iter()
             .zip(&random[14..20])
             .filter(|(_, random)| *random % 2 == 0)
-            .map(|(&reason, &random)| ScreenedView { reason, applied_ms: 1_763_000_000_000 + random as i64 })
+            .map(|(&reason, &random)| (reason, 1_763_000_000_000 + random as i64))
             .collect();
         server.series = (!random[11].is_multiple_of(5)).then(|| SeriesRecord {
             newest_ten_minutes_ms: 1_763_000_400_000,
@@ -523,9 +522,9 @@ impl World {
                     for (ordinal, word) in (1..).zip(words) {
                         put("server_word", vec![key.clone(), text(ordinal), word]);
                     }
-                    for screened in it.screened {
-                        let reason = screened.reason.name().to_owned();
-                        put("server_screening", vec![key.clone(), reason, text(screened.applied_ms)]);
+                    for (reason, applied_ms) in it.screened {
+                        let reason = reason.name().to_owned();
+                        put("server_screening", vec![key.clone(), reason, text(applied_ms)]);
                     }
                     for (number, entry) in (1..).zip(it.list) {
                         let points = maybe(entry.points);

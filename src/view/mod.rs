@@ -4,17 +4,22 @@
 pub mod board;
 pub mod export;
 pub mod history;
+pub mod restore_report;
+mod schemas;
 pub mod session;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use utoipa::ToSchema;
 
-use super::row::Ranking;
-use super::server::ScreenReason;
+use crate::model::Ranking;
+use crate::model::WeekKey;
+use crate::model::calendar::week_label;
 use crate::model::name_hash::NameHash;
-use crate::model::view::board::OrderView;
-use crate::model::view::export::EstimatesView;
+use crate::model::outbox::ResyncCursor;
+use crate::model::server::ScreenReason;
+use crate::view::board::OrderView;
+use crate::view::export::EstimatesView;
 
 /// The engine's part of the status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -75,7 +80,7 @@ pub struct WeekStatus {
     /// Such as `2026-W47`.
     pub week: String,
     /// Its phase.
-    pub phase: super::commit::WeekPhase,
+    pub phase: crate::model::commit::WeekPhase,
 }
 
 /// Counted since the daemon started.
@@ -722,6 +727,27 @@ pub enum ResyncTarget {
     Sessions,
     /// Everything is written.
     End,
+}
+
+impl From<ResyncCursor> for ResyncProgress {
+    fn from(cursor: ResyncCursor) -> ResyncProgress {
+        let at = |step, key| ResyncProgress { step, key: Some(key), week: None };
+        let whole = |step| ResyncProgress { step, key: None, week: None };
+        match cursor {
+            ResyncCursor::Game(key) => at(ResyncTarget::Games, key.0),
+            ResyncCursor::Map(key) => at(ResyncTarget::Maps, key.0),
+            ResyncCursor::RemovedPlayers { .. } => whole(ResyncTarget::RemovedPlayers),
+            ResyncCursor::Server(key) => at(ResyncTarget::Servers, key.0),
+            ResyncCursor::Player(key) => at(ResyncTarget::Players, key.0),
+            ResyncCursor::Week { week: WeekKey(0), .. } => whole(ResyncTarget::Weeks),
+            ResyncCursor::Week { week, server } => {
+                ResyncProgress { week: Some(week_label(week)), ..at(ResyncTarget::Weeks, server.0) }
+            }
+            ResyncCursor::BestPositions { server, .. } => at(ResyncTarget::BestPositions, server.0),
+            ResyncCursor::Sessions { .. } => whole(ResyncTarget::Sessions),
+            ResyncCursor::End => whole(ResyncTarget::End),
+        }
+    }
 }
 
 impl std::fmt::Display for ResyncProgress {
