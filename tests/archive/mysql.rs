@@ -571,6 +571,31 @@ async fn removed_player_is_deleted_or_merged() {
     }
 }
 
+/// A server that invents points can make the variance of a row the largest of its type.
+#[tokio::test]
+async fn largest_variances_do_not_refuse_a_week() {
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    let uncertainty = Uncertainty { points_est_thousandths: u64::MAX, time_est_s2: u32::MAX, ..Uncertainty::default() };
+    let uncertain = |player: u32| PlayerWeekArchive { uncertainty, ..row(player, player) };
+    archive.write(&[player(1, "Visor"), player(2, "Klesk")]).await.unwrap();
+    for server in 1..=2 {
+        let job = ArchiveJob::Week(Box::new(week(server, vec![uncertain(1), uncertain(2)])));
+        archive.write(std::slice::from_ref(&job)).await.unwrap();
+    }
+    let sums = "SELECT player, servers, time_est_variance, points_est_variance FROM player_total ORDER BY 1";
+    let most = ["2", "8589934590", "18446744073709551615"];
+    assert_eq!(database.rows(sums).await, [[["1"].as_slice(), &most].concat(), [["2"].as_slice(), &most].concat()]);
+    let span = 1_763_337_600_000..1_763_942_400_000;
+    let verification = archive.verify_player_totals(WeekKey(2_916), span).await.unwrap();
+    assert!(!verification.differences.iter().any(|it| it.table == "player_total"), "{:?}", verification.differences);
+    // Totals of weeks whose rows were deleted are added.
+    database.run("DELETE FROM player_week").await;
+    let merged = ArchiveJob::PlayerRemoved { key: PlayerKey(2), into: Some(PlayerKey(1)) };
+    archive.write(&[merged]).await.unwrap();
+    assert_eq!(database.rows(sums).await, [["1", "2", "17179869180", "18446744073709551615"]]);
+}
+
 // Failures ---------------------------------------------------------------
 
 #[tokio::test]

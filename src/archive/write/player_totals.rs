@@ -13,8 +13,10 @@ use crate::archive::sql::{Values, in_group};
 use crate::model::archive::{PlayerWeekArchive, WeekArchive};
 use crate::model::{PlayerKey, Ranking};
 
+/// A variance may be the largest of its type: a server that invents points.
 const SUMS: &str = "COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3), \
-                    SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance), SUM(pw.points_est_variance)";
+                    SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance), \
+                    LEAST(SUM(pw.points_est_variance), 18446744073709551615)";
 
 /// The sums of a player's rows.
 #[derive(Default)]
@@ -119,7 +121,8 @@ impl Archive {
              elo_rounds = player_total.elo_rounds + VALUES(elo_rounds), \
              elo_rounds_sure = player_total.elo_rounds_sure + VALUES(elo_rounds_sure), \
              time_est_variance = player_total.time_est_variance + VALUES(time_est_variance), \
-             points_est_variance = player_total.points_est_variance + VALUES(points_est_variance), \
+             points_est_variance = LEAST(CAST(player_total.points_est_variance AS DECIMAL(30)) + VALUES(points_est_variance), \
+             18446744073709551615), \
              last_seen_ms = GREATEST(COALESCE(player_total.last_seen_ms, VALUES(last_seen_ms)), \
              COALESCE(VALUES(last_seen_ms), player_total.last_seen_ms))"
         );
