@@ -66,7 +66,7 @@ fn round_is_sure_if_a_list_shows_its_end() {
         (vec![(100, some(9, 5)), (120, some(9, 6))], 240, false, 120),
         // Several rounds may have ended in a long gap.
         (vec![(100, some(9, 5)), (120, some(9, 5))], 840, true, 0),
-        (vec![(100, some(9, 5)), (120, some(9, 5))], 841, false, 721),
+        (vec![(100, some(9, 5)), (120, some(9, 5))], 841, false, 720),
         // Only the last two lists count.
         (vec![(100, some(9, 5)), (120, some(9, 5)), (140, some(9, 6))], 240, false, 100),
         // Nobody has points before the second of them.

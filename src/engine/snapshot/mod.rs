@@ -17,7 +17,7 @@ use crate::model::commit::WeekPhase;
 use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, ServerKey};
-use crate::rank::player_list;
+use crate::rank::{INVISIBLE_GAP_MS, player_list};
 use crate::schedule::{InFlight, class_of};
 use crate::series::{self, slots};
 
@@ -194,7 +194,9 @@ impl Engine {
                                 if let RoundEnd::Rated { unseen_ms_max } = change.round {
                                     self.counts.rounds += 1;
                                     self.counts.rounds_sure += u64::from(change.round.is_sure());
-                                    self.counts.rounds_unseen_ms_max += unseen_ms_max.unsigned_abs();
+                                    // An outage says nothing about the scans.
+                                    let unseen_ms = unseen_ms_max.clamp(0, INVISIBLE_GAP_MS);
+                                    self.counts.rounds_unseen_ms_max += unseen_ms.unsigned_abs();
                                 }
                                 compared = Some(change);
                             }
