@@ -1,7 +1,9 @@
 //! A screen of lines on a terminal, for the demonstrations: drawn over and over again, with
 //! single keys as input.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,8 +97,12 @@ impl From<String> for Line {
     }
 }
 
-/// A frame of this width and height around lines, with texts in its upper and its lower border.
+/// A frame of this width and height around lines, with texts in its upper and its lower border; nothing if there is no
+/// place for it.
 pub fn framed(title: &str, below: &str, lines: Vec<Line>, (width, height): (usize, usize)) -> Vec<Line> {
+    if height < 2 {
+        return Vec::new();
+    }
     let inside = width.saturating_sub(2);
     let border = |begin: &str, text: &str, end: &str| {
         let mut text = Line::from(text.to_owned());
@@ -156,12 +162,25 @@ pub enum Key {
 }
 
 impl Key {
-    /// The first key of what a terminal sent. An escape sequence, such as that of an arrow key, is none.
-    fn parse(bytes: &[u8]) -> Option<Key> {
-        match bytes {
-            [ESCAPE] | [CTRL_C | b'q', ..] => Some(Key::Quit),
-            [digit @ b'0'..=b'9', ..] => Some(Key::Digit(digit - b'0')),
-            _ => None,
+    /// The first digit of what a terminal sent, unless it also has a key that quits. An escape sequence, such as that of
+    /// an arrow key, is no key.
+    fn parse(mut bytes: &[u8]) -> Option<Key> {
+        let mut first = None;
+        loop {
+            bytes = match bytes {
+                [] => return first,
+                [ESCAPE, b'[', rest @ ..] => {
+                    let end = rest.iter().position(|byte| (b'@'..=b'~').contains(byte));
+                    &rest[end.map_or(rest.len(), |end| end + 1)..]
+                }
+                [ESCAPE, b'O', _, rest @ ..] => rest,
+                [ESCAPE | CTRL_C | b'q', ..] => return Some(Key::Quit),
+                [digit @ b'0'..=b'9', rest @ ..] => {
+                    first = first.or(Some(Key::Digit(digit - b'0')));
+                    rest
+                }
+                [_, rest @ ..] => rest,
+            };
         }
     }
 }
@@ -178,6 +197,18 @@ impl Screen {
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
         let screen = Screen { before };
+        // The message of a panic would disappear with the alternate screen.
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let print = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                if IS_SHOWN.swap(false, Ordering::Relaxed) {
+                    leave();
+                }
+                print(panic);
+            }));
+        });
+        IS_SHOWN.store(true, Ordering::Relaxed);
         // The alternate screen, empty, without a cursor.
         io::stdout().write_all(b"\x1b[?1049h\x1b[?25l\x1b[2J")?;
         Ok(screen)
@@ -219,10 +250,25 @@ impl Screen {
     }
 }
 
+/// Whether the alternate screen is shown.
+static IS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Leaves the alternate screen, with a cursor.
+fn leave() {
+    _ = io::stdout().write_all(b"\x1b[0m\x1b[?25h\x1b[?1049l");
+    _ = io::stdout().flush();
+}
+
+/// Whether there is a terminal to draw on and to read keys from.
+pub fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
 impl Drop for Screen {
     fn drop(&mut self) {
-        _ = io::stdout().write_all(b"\x1b[0m\x1b[?25h\x1b[?1049l");
-        _ = io::stdout().flush();
+        if IS_SHOWN.swap(false, Ordering::Relaxed) {
+            leave();
+        }
         _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
 }
@@ -253,6 +299,7 @@ mod tests {
         assert_eq!(texts(&lines), ["┌ scans ──┐", "│one      │", "│two      │", "│         │", "└ url ────┘"]);
         let lines = framed(" a long title ", "", vec![line("a long line")], (6, 3));
         assert_eq!(texts(&lines), ["┌ a l┐", "│a lo│", "└────┘"]);
+        assert!(framed("", "", vec![line("a")], (6, 1)).is_empty());
         let lines = beside(vec![line("a")], 3, vec![line("b"), line("c")]);
         assert_eq!(texts(&lines), ["a  b", "   c"]);
     }
@@ -272,6 +319,13 @@ mod tests {
             (b"\x1b[A", None),
             (b"7", Some(Key::Digit(7))),
             (b"x", None),
+            // Several within one wait.
+            (b"\x1b[A\x1b[1;5Bq", Some(Key::Quit)),
+            (b"x\x03", Some(Key::Quit)),
+            (b"\x1b\x1b", Some(Key::Quit)),
+            (b"\x1bOP13", Some(Key::Digit(1))),
+            (b"1q", Some(Key::Quit)),
+            (b"\x1b[1", None),
         ] {
             assert_eq!(Key::parse(bytes), key, "{bytes:?}");
         }

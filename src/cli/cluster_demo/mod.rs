@@ -12,7 +12,6 @@ mod screen;
 mod status;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -92,7 +91,7 @@ pub fn run(args: &ClusterDemoArgs) -> anyhow::Result<ExitCode> {
     let leader = picture.leader().context("no engine leads; see the logs of the engines")?;
     Client::connect(&demo.sockets[leader])?.lines(&add)?;
     let end = Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
-    let shown = if std::io::stdout().is_terminal() && !args.plain {
+    let shown = if crate::cli::screen::is_possible() && !args.plain {
         screen::show(|draw| demo.run(&mut picture, args, end, draw))
     } else {
         let mut printed = Instant::now();

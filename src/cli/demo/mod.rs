@@ -9,7 +9,6 @@
 mod dashboard;
 mod sampler;
 
-use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
@@ -219,7 +218,7 @@ async fn run_live(args: &DemoArgs, config: Config, urls: &[ServerUrl], stop: &Ca
     daemon.change(request).await?;
     let mut state = DemoState::new(socket, website);
     let end = tokio::time::Instant::now() + args.seconds.map_or(Duration::from_secs(86_400 * 365), Duration::from_secs);
-    let on_screen = std::io::stdout().is_terminal() && !args.plain;
+    let on_screen = crate::cli::screen::is_possible() && !args.plain;
     let shown = if on_screen {
         dashboard::show(&daemon, &mut state, stop, end, SCREEN_INTERVAL).await
     } else {
