@@ -36,18 +36,19 @@ pub(super) fn width(c: char, font_size: f32) -> f32 {
     }
 }
 
-/// The letters of a text on a baseline, each as wide as [`width`] has it. A character that the font
-/// does not have is a box. `None`: nothing is visible, as of spaces.
+/// The letters of a text on a baseline, each as wide as [`width`] has it. A character that the font does not have is a
+/// box, or nothing if it has no width. `None`: nothing is visible, as of spaces.
 pub(super) fn outline(text: &str, left: f32, baseline: f32, font_size: f32) -> Option<Path> {
     let glyphs = FONT.outline_glyphs();
     let mut pen = Pen { path: PathBuilder::new(), left, baseline };
     for c in text.chars() {
-        let glyph = glyphs.get(FONT.charmap().map(c).unwrap_or(GlyphId::NOTDEF));
-        if let Some(glyph) = glyph {
+        let width = width(c, font_size);
+        let missing = (width > 0.0).then_some(GlyphId::NOTDEF);
+        if let Some(glyph) = FONT.charmap().map(c).or(missing).and_then(|glyph| glyphs.get(glyph)) {
             let settings = DrawSettings::unhinted(Size::new(font_size), LocationRef::default());
             glyph.draw(settings, &mut pen).expect("the font is valid");
         }
-        pen.left += width(c, font_size);
+        pen.left += width;
     }
     pen.path.finish()
 }
