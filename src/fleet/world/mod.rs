@@ -24,8 +24,8 @@ use std::borrow::Cow;
 
 use self::player::ActivePlayer;
 use self::server::{Server, TickContext};
-use self::settings::TICK_MS;
 pub use self::settings::{CONSTANT_PLAYERS_MAX, WorldSettings};
+use self::settings::{POPULATION_MAX, TICK_MS};
 use super::behaviours::{self, Behaviour, GENERIC_NAME};
 use super::population::{Person, Population};
 use super::profile::{ProfileMix, ServerProfile};
@@ -49,7 +49,7 @@ impl World {
     pub fn new(settings: WorldSettings) -> World {
         let mix = ProfileMix { protocols: settings.protocols, activity: settings.activity };
         let size = match settings.population {
-            0 => settings.servers.saturating_mul(15).saturating_add(500).min(1_000_000),
+            0 => settings.servers.saturating_mul(15).saturating_add(500).min(POPULATION_MAX),
             size => size,
         };
         let profile = |server| {

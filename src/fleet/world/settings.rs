@@ -9,6 +9,10 @@ pub(super) const TICK_MS: i64 = 10_000;
 /// Maximum of [`WorldSettings::constant_players`]: the most slots of a usual server.
 pub const CONSTANT_PLAYERS_MAX: u16 = 64;
 
+/// Most persons, if their number is not given: those of a million servers. Fewer would be on several servers at once,
+/// whose rows boards then add up again and again.
+pub(super) const POPULATION_MAX: u32 = 16_000_000;
+
 /// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct WorldSettings {
@@ -22,7 +26,7 @@ pub struct WorldSettings {
     /// Factor for the number of arriving players. With the normal value of 1, a server has about 2
     /// players on average, and most servers are empty.
     pub activity: f64,
-    /// Number of persons; 0: 15 for each server and 500 more, at most a million.
+    /// Number of persons; 0: 15 for each server and 500 more, at most [`POPULATION_MAX`].
     pub population: u32,
     /// Number of players on each server at all times, at most [`CONSTANT_PLAYERS_MAX`]. They score
     /// and play rounds, but nobody joins or leaves, and there are no bots. `None`: players join
