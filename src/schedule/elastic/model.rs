@@ -358,7 +358,7 @@ pub struct Forecast {
     learnable_s: f64,
     /// The probability that the round ends at any moment instead, and the mean length of rounds.
     doubt: f64,
-    mean_s: f64,
+    pub mean_s: f64,
     pub basis: Basis,
 }
 
