@@ -8,6 +8,7 @@ mod earlier_scans;
 mod estimates;
 mod failed_servers;
 mod forgotten_replay;
+mod listed_boards;
 mod online_players;
 mod outbox;
 mod player_pages;

@@ -2,10 +2,10 @@
 //! (docs/rules.md section 8).
 //!
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the
-//! scope and their rating in it. A snapshot has the rows at hand that it changes: on a server without tags,
-//! the row of a player and the kept sum of the player's rows on other servers give the entry at once, on the boards
-//! whose scores have changed (`update`). Otherwise code that changes a row only marks the
-//! player dirty, and a refresh computes the entries again, and the sum to keep (`refresh`). The boards of one window are built together, on
+//! scope and their rating in it. A snapshot has the rows at hand that it changes: the row of a player gives the entry at
+//! once, if the player has no others; on a server without tags also with others, which are kept packed (`update`). Only
+//! boards whose scores have changed get it. Otherwise code that changes a row only marks the player dirty, and a refresh
+//! computes the entries again, and keeps the rows (`refresh`). The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
 //! refreshed after it.
 //!
@@ -41,16 +41,15 @@ pub(in crate::engine) struct BoardCache {
 /// How long a measured memory of boards is reported, ms.
 const MEMORY_AGE_MAX_MS: i64 = 60_000;
 
-/// Players whose rows on other servers are kept: some 150 bytes each. With fewer than there are, their rows are read
-/// for each list: half of the time of the engine thread with 1.6 million players online.
-const OTHERS_MAX: usize = 3_000_000;
+/// Kept rows: some 150 bytes each. With fewer than there are, rows are read for each list: half of the time of the engine
+/// thread with 1.6 million players online.
+const KEPT_ROWS_MAX: usize = 4_000_000;
 
-/// The rows of a player on all counted servers of the game but one.
-#[derive(Debug)]
-struct OtherRows {
-    server: ServerKey,
-    sum: PackedRow,
-}
+/// Servers of a player up to which the rows are kept.
+const KEPT_SERVERS_MAX: usize = 64;
+
+/// The rows of a player on all counted servers of the game: several.
+type KeptRows = Box<[(ServerKey, PackedRow)]>;
 
 /// The boards of a window, which replicas of the engine share: a reader sees each change at once.
 #[derive(Debug)]
@@ -87,16 +86,17 @@ pub(super) struct CachedWindow {
     pub(super) dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
     dirty_since_plan: Option<DirtyPlayers>,
-    /// Of players who play on several servers: the sum of their rows on the other ones. So the row of the server that
-    /// lists them gives their entries at once.
-    others: FxHashMap<PlayerKey, OtherRows>,
+    /// Of players who play on several servers, so that a list of one of them gives their entries at once.
+    kept: FxHashMap<PlayerKey, KeptRows>,
+    kept_rows: usize,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
 }
 
 impl CachedWindow {
     fn mark_dirty(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
-        self.others.remove(&player);
+        let forgotten = self.kept.remove(&player);
+        self.kept_rows -= forgotten.map_or(0, |rows| rows.len());
         if self.boards.is_some() {
             self.dirty.insert(player, changed, left);
             self.compacted_bytes = None;
@@ -107,10 +107,10 @@ impl CachedWindow {
     }
 
     /// Marks a player dirty whom a server has listed.
-    pub(super) fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet, server: ServerKey) {
+    pub(super) fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet) {
         self.mark_dirty(player, changed, &[]);
         if self.boards.is_some() {
-            self.dirty.note_server(player, server);
+            self.dirty.note_listed(player);
         }
     }
 }
@@ -130,16 +130,30 @@ impl CachedWindow {
         self.compacted_bytes = None;
     }
 
-    /// Keeps the sum of a player's rows on all servers but one, until another of these rows changes.
-    pub(super) fn keep_others(&mut self, player: PlayerKey, server: ServerKey, sum: &PlayerRow) {
-        if self.others.len() < OTHERS_MAX {
-            self.others.insert(player, OtherRows { server, sum: PackedRow::pack(sum) });
+    /// Keeps a player's rows until one of them changes otherwise than by [`CachedWindow::sum_with`].
+    pub(super) fn keep_rows(&mut self, player: PlayerKey, rows: &[(ServerKey, PlayerRow)]) {
+        if (2..=KEPT_SERVERS_MAX).contains(&rows.len()) && self.kept_rows + rows.len() <= KEPT_ROWS_MAX {
+            let packed = rows.iter().map(|(server, row)| (*server, PackedRow::pack(row))).collect();
+            let before = self.kept.insert(player, packed);
+            self.kept_rows += rows.len() - before.map_or(0, |rows| rows.len());
         }
     }
 
-    /// The sum of the rows on the other servers, if it is kept.
-    pub(super) fn others(&self, player: PlayerKey, server: ServerKey) -> Option<PlayerRow> {
-        self.others.get(&player).filter(|others| others.server == server).map(|others| others.sum.unpack())
+    /// The sum of a player's rows, of which the one on this server has changed. `None`: they are not kept.
+    pub(super) fn sum_with(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) -> Option<PlayerRow> {
+        let rows = self.kept.get_mut(&player)?;
+        rows.iter_mut().find(|(of, _)| *of == server)?.1 = PackedRow::pack(row);
+        let others = rows.iter().filter(|(of, _)| *of != server).map(|(_, other)| other.unpack());
+        let mut sum = others.reduce(|mut sum, other| {
+            sum.merge(&other);
+            sum
+        })?;
+        sum.merge(row);
+        Some(sum)
+    }
+
+    fn forget_rows(&mut self) {
+        (self.kept, self.kept_rows) = (FxHashMap::default(), 0);
     }
 }
 
@@ -160,7 +174,7 @@ impl BoardCache {
     pub fn mark_server_dirty(&mut self, server: ServerKey, tags_before: &[TagKey]) {
         let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
         for (window, cached) in &mut self.windows {
-            cached.others.clear();
+            cached.forget_rows();
             add_groups(self.dirty_servers.entry((*window, server)).or_default(), &left);
         }
     }
@@ -238,7 +252,7 @@ impl BoardCache {
             return;
         }
         cached.compacted_bytes = None;
-        cached.others = FxHashMap::default();
+        cached.forget_rows();
         (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), changed);
     }
 
@@ -303,8 +317,10 @@ impl BoardCache {
         let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
         let Some(mut boards) = cached.boards.as_ref().map(|boards| boards.write()) else { return };
         boards.compact();
-        cached.others = FxHashMap::default();
-        cached.compacted_bytes = Some(boards.heap_bytes());
+        let bytes = boards.heap_bytes();
+        drop(boards);
+        cached.forget_rows();
+        cached.compacted_bytes = Some(bytes);
     }
 
     /// Deletes the boards of a group, in every window.

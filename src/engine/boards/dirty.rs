@@ -24,8 +24,8 @@ pub(super) struct DirtyServer {
 pub(super) struct DirtyPlayer {
     /// The rankings that have changed.
     pub(super) changed: RankingSet,
-    /// The server that last listed the player.
-    pub(super) listed_on: Option<ServerKey>,
+    /// A server has listed the player: another list may follow soon.
+    pub(super) is_listed: bool,
 }
 
 /// Players whose entries must be refreshed.
@@ -45,9 +45,9 @@ impl DirtyPlayers {
         }
     }
 
-    /// Notes which server has just listed a dirty player.
-    pub fn note_server(&mut self, player: PlayerKey, server: ServerKey) {
-        self.players.entry(player).or_default().listed_on = Some(server);
+    /// Notes that a server has just listed a dirty player.
+    pub fn note_listed(&mut self, player: PlayerKey) {
+        self.players.entry(player).or_default().is_listed = true;
     }
 
     pub fn len(&self) -> usize {

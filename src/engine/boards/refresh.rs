@@ -11,7 +11,7 @@ use super::group::Group;
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, ReadError, ServerState, StateReader};
 use crate::model::row::PlayerRow;
-use crate::model::{PlayerKey, WindowKey};
+use crate::model::{PlayerKey, ServerKey, WindowKey};
 
 impl Engine {
     /// Refreshes the entries of up to `most` dirty players, or marks players dirty. Boards then
@@ -63,19 +63,15 @@ impl Engine {
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
-        // The sum of the rows on the servers other than the one that lists the player.
-        let mut others: Option<PlayerRow> = None;
+        let mut rows: Vec<(ServerKey, PlayerRow)> = Vec::new();
         if let Some(player_window) = player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
             for &server in &player_window.servers {
                 let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
                 let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
                 let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
-                if dirty.listed_on.is_some_and(|listed_on| listed_on != server) {
-                    match &mut others {
-                        Some(sum) => sum.merge(&row),
-                        None => others = Some(row.clone()),
-                    }
+                if dirty.is_listed && player_window.servers.len() > 1 {
+                    rows.push((server, row.clone()));
                 }
                 for tag in self.global.existing_tags(&server_state.record.tags) {
                     add(&mut merged, Group::Tag(tag), row.clone());
@@ -88,10 +84,8 @@ impl Engine {
             let rating = player_window.and_then(|player_window| player_window.rating(group.tag()));
             boards.put(*group, player, row, rating, dirty.changed);
         }
-        if let (Some(listed_on), Some(others), Some(cached)) =
-            (dirty.listed_on, others, self.global.board_cache.windows.get_mut(&window))
-        {
-            cached.keep_others(player, listed_on, &others);
+        if let Some(cached) = self.global.board_cache.windows.get_mut(&window) {
+            cached.keep_rows(player, &rows);
         }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {

@@ -14,9 +14,9 @@ use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, Scope, ServerKey, TagKey, WindowKey};
 
 impl GlobalState {
-    /// The players of a list have new rows. If the server has no tags, the boards of players who have rows on this
-    /// server only, or whose other rows are kept, are updated here, where the row is at hand. Others are marked
-    /// dirty.
+    /// The players of a list have new rows. The boards of players who have rows on this server only are updated here,
+    /// where the row is at hand; if the server has no tags, also those of players whose other rows are kept. Others are
+    /// marked dirty.
     pub(in crate::engine) fn update_boards(
         &mut self,
         server: ServerKey,
@@ -28,7 +28,7 @@ impl GlobalState {
         if self.board_cache.windows.is_empty() {
             return;
         }
-        let (has_tags, mut visited) = (!self.existing_tags(tags).is_empty(), 0);
+        let (tags, mut visited) = (self.existing_tags(tags), 0);
         for &window in &self.current_windows.keys {
             let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
             let shared = cached.boards.clone();
@@ -40,22 +40,23 @@ impl GlobalState {
                     true => RankingSet::ALL,
                     false => RankingSet::changed_at(row, t_ms),
                 };
-                let is_clean = !has_tags && cached.is_clean(player);
+                let is_clean = cached.is_clean(player);
                 let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
                 let sum = player_window.and_then(|it| match it.servers[..] == [server] {
                     true => Some(Cow::Borrowed(row)),
-                    false => cached.others(player, server).map(|mut sum| {
-                        sum.merge(row);
-                        Cow::Owned(sum)
-                    }),
+                    false if tags.is_empty() => cached.sum_with(player, server, row).map(Cow::Owned),
+                    false => None,
                 });
                 match (player_window, sum, &mut boards) {
                     (Some(player_window), Some(sum), Some(boards)) => {
                         boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
+                        for &tag in &tags {
+                            boards.put(Group::Tag(tag), player, &sum, player_window.rating(Some(tag)), changed);
+                        }
                         cached.forget_memory();
-                        visited += 1;
+                        visited += 1 + tags.len() as u64;
                     }
-                    _ => cached.mark_listed(player, changed, server),
+                    _ => cached.mark_listed(player, changed),
                 }
             }
         }

@@ -1,0 +1,92 @@
+//! Boards that are updated from lists, commit by commit, equal boards that are built from all rows: of players on one and
+//! on several servers at once, with and without tags.
+
+use clqd::engine::EngineSettings;
+use clqd::fleet::rng::{RngExt, SplitMix64};
+use clqd::model::{Ranking, Scope, ServerUrl};
+use clqd::state::State;
+use clqd::store::StoreSettings;
+use clqd::view::board::{BoardQuery, BoardRow, BoardSelector};
+
+use crate::scans;
+
+const START_MS: i64 = 1_763_942_400_000;
+const SERVERS: usize = 6;
+const PLAYERS: usize = 30;
+const LISTS: usize = 400;
+
+fn url(server: usize) -> String {
+    format!("quake3://10.0.0.{}:27960", server + 1)
+}
+
+/// Players and scores of the boards of the game and of both tags.
+fn boards(state: &State) -> Vec<(String, Vec<(u32, i64, i64)>)> {
+    let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned()), Scope::Tag("duel".to_owned())];
+    let each = groups.into_iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope.clone(), ranking)));
+    let board = |(scope, ranking): (Scope, Ranking)| {
+        let name = format!("{scope} {}", ranking.name());
+        let board = BoardSelector { scope, ranking, window: None, at_ms: None };
+        let found = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let entries = found.rows.into_iter().map(|row| match row {
+            BoardRow::Entry(entry) => (entry.player_key, entry.at.raw_score, entry.at.reached_ms),
+            other => panic!("{other:?}"),
+        });
+        (name, entries.collect())
+    };
+    each.map(board).collect()
+}
+
+fn play(seed: u64) {
+    let mut rng = SplitMix64::from_parts(&[seed, 0xB0A2]);
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    for server in 0..SERVERS {
+        let tags = [("ctf", server % 3 == 0), ("duel", server < 2)];
+        let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
+        state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, START_MS).unwrap();
+    }
+    let window = state.engine.running_windows()[0];
+    state.commit_and_build_boards(window).unwrap();
+    let mut now_ms = START_MS;
+    // Who is on each server, with points. Some are on several at once.
+    let mut lists: Vec<Vec<(usize, i64)>> = vec![Vec::new(); SERVERS];
+    for number in 0..LISTS {
+        now_ms += 20_000;
+        let server = rng.below(SERVERS);
+        let list = &mut lists[server];
+        list.retain(|_| rng.unit() > 0.1);
+        if list.len() < 8 && rng.bool(0.6) {
+            // Most have a server of their own.
+            let player = if rng.bool(0.6) { server * 5 + rng.below(5) } else { rng.below(PLAYERS) };
+            if list.iter().all(|(other, _)| *other != player) {
+                list.push((player, 0));
+            }
+        }
+        let is_new_round = rng.bool(0.08);
+        for (_, points) in list.iter_mut() {
+            *points = if is_new_round { 0 } else { *points + rng.below(4) as i64 };
+        }
+        let players = list.iter().map(|(player, points)| (format!("p{player}"), *points));
+        scans::apply_snapshot(&mut state, &url(server), scans::snapshot(now_ms, players));
+        if rng.bool(0.3) {
+            state.commit().unwrap();
+            _ = state.engine.refresh_boards(&state.store, 1 + rng.below(20)).unwrap();
+        }
+        if number % 100 != 99 {
+            continue;
+        }
+        state.commit_and_build_boards(window).unwrap();
+        let updated = boards(&state);
+        assert!(updated.iter().all(|(_, entries)| number < 200 || !entries.is_empty()), "{updated:?}");
+        let built = clqd::state::build_boards(&state.engine.plan_boards(window), &state.store.reader()).unwrap();
+        state.engine.install_boards(built);
+        state.commit_and_build_boards(window).unwrap();
+        assert_eq!(updated, boards(&state), "seed {seed}, after list {number}");
+    }
+}
+
+#[test]
+fn boards_updated_from_lists_equal_built_ones() {
+    (1..=20).for_each(play);
+}
