@@ -33,7 +33,8 @@ const PLAYER_ROWS_READ_MAX: usize = 50_000;
 /// database.
 const PLAYER_SERVERS_SORTED_MAX: usize = 200;
 
-/// Most servers of a player that are searched for the player's presence. They are in memory.
+/// Most servers of a player in a week that are searched for the player's presence, those first on which the player was
+/// first seen last. They are in memory.
 pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 500;
 
 /// Days on which a server was seen: those in its series, and the running one.
@@ -316,6 +317,7 @@ impl Engine {
             last_seen_ms,
             online_on: Vec::new(),
             weeks: Vec::new(),
+            weeks_partial: Vec::new(),
             weeks_more: 0,
             weeks_next: None,
             best: Vec::new(),
@@ -326,12 +328,15 @@ impl Engine {
         let (mut weeks_left, mut rows_left) = (weeks_max, PLAYER_ROWS_READ_MAX);
         // A server did not fit into the answer; later ones would leave a gap.
         let mut is_full = false;
-        for state in self.global.meta.weeks.iter().rev() {
+        for (age, state) in self.global.meta.weeks.iter().rev().enumerate() {
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
             let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
             // The newest first.
             servers.reverse();
-            servers_seen.extend(servers.iter().copied().take(PLAYER_SERVERS_SEEN_MAX));
+            // A player who is in a list has a row in its week, which may be the one before.
+            if age < 2 {
+                servers_seen.extend(servers.iter().copied().take(PLAYER_SERVERS_SEEN_MAX));
+            }
             servers.retain(|&mut server| {
                 self.server_state(server).is_some_and(|state_of| self.is_counted(state_of, state.week.into(), server))
             });
@@ -355,14 +360,17 @@ impl Engine {
                 let positions = self.server_orders(server).positions_of(&rows, at);
                 week_views.push(self.player_week(state.week, server, &rows[at].1, positions));
             }
+            if (1..servers.len()).contains(&taken) {
+                view.weeks_partial.push(calendar::week_label(state.week));
+            }
             next += taken as u64;
             view.weeks_more += (servers.len() - skipped - taken) as u64;
             week_views.sort_by(|a, b| a.server.cmp(&b.server));
             view.weeks.extend(week_views);
         }
         view.weeks_next = (view.weeks_more > 0).then_some(next);
-        let seen = servers_seen.into_iter().take(PLAYER_SERVERS_SEEN_MAX);
-        let present: Vec<ServerKey> = seen.filter(|server| self.is_present(*server, player)).collect();
+        let present: Vec<ServerKey> =
+            servers_seen.into_iter().filter(|server| self.is_present(*server, player)).collect();
         view.online_on = present.iter().map(|server| self.server_url(*server)).collect();
         view.servers = servers_shown.union(&present.into_iter().collect()).map(|key| self.server_name(*key)).collect();
         view.servers.sort_by(|a, b| a.url.cmp(&b.url));

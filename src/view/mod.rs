@@ -112,7 +112,8 @@ pub struct EngineCounts {
     /// Those of them whose last list shows the end of the round.
     #[serde(default)]
     pub rounds_sure: u64,
-    /// The sum over all of them: how long the last list was before the end of the round at most, ms.
+    /// The sum over all of them: how long the last list was before the end of the round at most, ms; of each at most
+    /// 720 s.
     #[serde(default)]
     pub rounds_unseen_ms_max: u64,
     /// Events older than the last one of the server; ignored.
@@ -576,6 +577,9 @@ pub struct PlayerView {
     /// Newest week first, then by server URL. Of the last week in the answer there may be only the servers
     /// where the player was longest.
     pub weeks: Vec<PlayerWeekView>,
+    /// Labels of the weeks of which `weeks` has only some servers.
+    #[serde(default)]
+    pub weeks_partial: Vec<String>,
     /// Rows of weeks after these.
     #[serde(default)]
     pub weeks_more: u64,

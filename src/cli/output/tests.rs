@@ -450,6 +450,7 @@ fn player_prints_weeks_and_best_positions() {
         aliases: vec!["Visor2".into()],
         online_on: vec![],
         weeks: vec![week],
+        weeks_partial: vec![],
         weeks_more: 1_900,
         weeks_next: Some(100),
         best: vec![best],

@@ -18,11 +18,12 @@ pub(super) fn banner(player: PlayerView, running_week: &str) -> Banner {
         Some(best) => {
             let time_ms: u64 = weeks.iter().map(|week| week.time_ms).sum();
             let points = weeks.iter().map(|week| week.points).sum();
-            let counted = vec![
-                text!("banner-points", points = grouped(points)).into_owned(),
-                duration(time_ms as i64),
-                best.week.clone(),
-            ];
+            let mut counted = vec![best.week.clone()];
+            // Sums over some servers would be misleading.
+            if !player.weeks_partial.contains(&best.week) {
+                let points = text!("banner-points", points = grouped(points)).into_owned();
+                counted.splice(0..0, [points, duration(time_ms as i64)]);
+            }
             let mut first: Vec<String> = positions(best)
                 .into_iter()
                 .map(|(position, of)| format!("#{} {}", count(position), ranking(of).0))

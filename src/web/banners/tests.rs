@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::drawing::{Banner, Mark, Picture};
 use super::size::Size;
-use super::{player, png, server, svg};
+use super::{font, player, png, server, svg};
 use crate::model::name::decode_text;
 use crate::view::{PlayerView, PublicServerDetail};
 use crate::web::texts::{Language, text};
@@ -150,6 +150,15 @@ fn server_shows_players_or_that_it_is_offline() {
     assert_eq!(server::banner(server(false, None)).facts, lines(&["offline", "never seen", "rank 1,204"]));
 }
 
+/// As the selectors of emoji are.
+#[test]
+fn marks_that_the_font_lacks_are_not_drawn() {
+    let outline = |text: &str| font::outline(text, 0.0, 0.0, 20.0);
+    assert!(outline("\u{fe0f}").is_none() && outline("\u{2764}").is_some());
+    assert_eq!(outline("a\u{fe0f}b\u{20e3}"), outline("ab"));
+    assert_ne!(outline("a\u{2764}b"), outline("ab"));
+}
+
 #[test]
 fn player_shows_the_server_where_they_are_best() {
     let week = |week: &str, server: &str, points: i64, positions: serde_json::Value| {
@@ -175,6 +184,8 @@ fn player_shows_the_server_where_they_are_best() {
         [vec!["#2 ELO", "#3 Points"], vec!["1,204 points", "3 h 00 min", "2026-W48"], vec!["#4 CLQ1"]]
     );
     check(&banner);
+    let partial = PlayerView { weeks_partial: vec!["2026-W48".to_owned()], ..player.clone() };
+    assert_eq!(player::banner(partial, "2026-W48").facts[1], ["2026-W48"], "no sums over some servers");
     let absent = PlayerView { online_on: Vec::new(), ..player };
     let banner = player::banner(absent, "2026-W49");
     assert_eq!(

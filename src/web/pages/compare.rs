@@ -258,6 +258,7 @@ mod tests {
             last_seen_ms: None,
             online_on: Vec::new(),
             weeks,
+            weeks_partial: Vec::new(),
             weeks_more: 0,
             weeks_next: None,
             best: Vec::new(),

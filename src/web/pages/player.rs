@@ -200,7 +200,10 @@ fn charts(player: &PlayerView, running_week: &str) -> Markup {
     let mut ratings: BTreeMap<&str, WeekValues> = BTreeMap::new();
     for week in &player.weeks {
         let Ok(key) = parse_week_label(&week.week) else { continue };
-        *hours.entry(key).or_default() += week.time_ms as f64 / HOUR_MS as f64;
+        // The sum over some servers would be misleading.
+        if !player.weeks_partial.contains(&week.week) {
+            *hours.entry(key).or_default() += week.time_ms as f64 / HOUR_MS as f64;
+        }
         if week.elo_rounds > 0 {
             ratings.entry(&week.server).or_default().insert(key, week.elo);
         }
