@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 
 use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
+use super::kept_rows::KeptRows;
 use super::ranking_set::RankingSet;
-use crate::model::packed_row::PackedRow;
 use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, ServerKey, TagKey, WindowKey};
 
@@ -44,12 +44,6 @@ const MEMORY_AGE_MAX_MS: i64 = 60_000;
 /// Kept rows: some 150 bytes each. With fewer than there are, rows are read for each list: half of the time of the engine
 /// thread with 1.6 million players online.
 const KEPT_ROWS_MAX: usize = 4_000_000;
-
-/// Servers of a player up to which the rows are kept.
-const KEPT_SERVERS_MAX: usize = 64;
-
-/// The rows of a player on all counted servers of the game: several.
-type KeptRows = Box<[(ServerKey, PackedRow)]>;
 
 /// The boards of a window, which replicas of the engine share: a reader sees each change at once.
 #[derive(Debug)]
@@ -86,7 +80,7 @@ pub(super) struct CachedWindow {
     pub(super) dirty: DirtyPlayers,
     /// Dirty players of boards that are being built.
     dirty_since_plan: Option<DirtyPlayers>,
-    /// Of players who play on several servers, so that a list of one of them gives their entries at once.
+    /// The rows of players on several counted servers of the game, so that a list of one of them gives their entries at once.
     kept: FxHashMap<PlayerKey, KeptRows>,
     kept_rows: usize,
     /// Memory of the boards in bytes, if the window has ended.
@@ -131,25 +125,17 @@ impl CachedWindow {
     }
 
     /// Keeps a player's rows until one of them changes otherwise than by [`CachedWindow::sum_with`].
-    pub(super) fn keep_rows(&mut self, player: PlayerKey, rows: &[(ServerKey, PlayerRow)]) {
-        if (2..=KEPT_SERVERS_MAX).contains(&rows.len()) && self.kept_rows + rows.len() <= KEPT_ROWS_MAX {
-            let packed = rows.iter().map(|(server, row)| (*server, PackedRow::pack(row))).collect();
-            let before = self.kept.insert(player, packed);
-            self.kept_rows += rows.len() - before.map_or(0, |rows| rows.len());
+    pub(super) fn keep_rows(&mut self, player: PlayerKey, rows: Vec<(ServerKey, PlayerRow)>) {
+        if rows.len() > 1 && self.kept_rows + rows.len() <= KEPT_ROWS_MAX {
+            self.kept_rows += rows.len();
+            let before = self.kept.insert(player, KeptRows::new(rows));
+            self.kept_rows -= before.map_or(0, |rows| rows.len());
         }
     }
 
     /// The sum of a player's rows, of which the one on this server has changed. `None`: they are not kept.
     pub(super) fn sum_with(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) -> Option<PlayerRow> {
-        let rows = self.kept.get_mut(&player)?;
-        rows.iter_mut().find(|(of, _)| *of == server)?.1 = PackedRow::pack(row);
-        let others = rows.iter().filter(|(of, _)| *of != server).map(|(_, other)| other.unpack());
-        let mut sum = others.reduce(|mut sum, other| {
-            sum.merge(&other);
-            sum
-        })?;
-        sum.merge(row);
-        Some(sum)
+        self.kept.get_mut(&player)?.replace(server, row)
     }
 
     fn forget_rows(&mut self) {

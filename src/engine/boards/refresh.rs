@@ -85,7 +85,7 @@ impl Engine {
             boards.put(*group, player, row, rating, dirty.changed);
         }
         if let Some(cached) = self.global.board_cache.windows.get_mut(&window) {
-            cached.keep_rows(player, &rows);
+            cached.keep_rows(player, rows);
         }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {
