@@ -45,6 +45,9 @@ const MEMORY_AGE_MAX_MS: i64 = 60_000;
 /// thread with 1.6 million players online.
 const KEPT_ROWS_MAX: usize = 4_000_000;
 
+/// The last quarter of them is for players on more servers than this, whose rows cost most to read.
+const FEW_SERVERS: usize = 16;
+
 /// The boards of a window, which replicas of the engine share: a reader sees each change at once.
 #[derive(Debug)]
 pub(super) struct SharedBoards {
@@ -126,7 +129,8 @@ impl CachedWindow {
 
     /// Keeps a player's rows until one of them changes otherwise than by [`CachedWindow::sum_with`].
     pub(super) fn keep_rows(&mut self, player: PlayerKey, rows: Vec<(ServerKey, PlayerRow)>) {
-        if rows.len() > 1 && self.kept_rows + rows.len() <= KEPT_ROWS_MAX {
+        let most = if rows.len() > FEW_SERVERS { KEPT_ROWS_MAX } else { KEPT_ROWS_MAX / 4 * 3 };
+        if rows.len() > 1 && self.kept_rows + rows.len() <= most {
             self.kept_rows += rows.len();
             let before = self.kept.insert(player, KeptRows::new(rows));
             self.kept_rows -= before.map_or(0, |rows| rows.len());
