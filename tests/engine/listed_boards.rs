@@ -19,8 +19,11 @@ fn url(server: usize) -> String {
     format!("quake3://10.0.0.{}:27960", server + 1)
 }
 
-/// Players and scores of the boards of the game and of both tags.
-fn boards(state: &State) -> Vec<(String, Vec<(u32, i64, i64)>)> {
+/// Key of a player, score and time.
+type Entries = Vec<(u32, i64, i64)>;
+
+/// The boards of the game and of both tags.
+fn boards(state: &State) -> Vec<(String, Entries)> {
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned()), Scope::Tag("duel".to_owned())];
     let each = groups.into_iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope.clone(), ranking)));
     let board = |(scope, ranking): (Scope, Ranking)| {
