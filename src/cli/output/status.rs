@@ -133,7 +133,7 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io:
         Some(mean_ms) => {
             let sure = 100.0 * counts.rounds_sure as f64 / counts.rounds as f64;
             let mean = duration(mean_ms);
-            format!("; the last list was at most {mean} before the end on average; {sure:.0} % have a sure winner")
+            format!("; unseen at the end: at most {mean} on average; sure winners: {sure:.0} %")
         }
         None => String::new(),
     };

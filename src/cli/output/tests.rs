@@ -606,7 +606,7 @@ players   774,000 known, 5,000 online
 scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
 lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
-rounds    1,200; the last list was at most 54 s before the end on average; 1 % have a sure winner
+rounds    1,200; unseen at the end: at most 54 s on average; sure winners: 1 %
 elastic   5,000 scans within the budget of their server
 windows   day, 2025-W47 being rebuilt from the log
 disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912

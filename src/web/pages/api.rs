@@ -112,7 +112,7 @@ fn parameter_rows(parameter: &Parameter) -> Markup {
         return html! {
             @for (name, schema) in &object.properties {
                 tr {
-                    th scope="row" { code { (name) } }
+                    th scope="row" { (name) }
                     td { (type_of(schema)) }
                     td { (text(description(schema))) }
                 }
@@ -123,7 +123,7 @@ fn parameter_rows(parameter: &Parameter) -> Markup {
     let is_required = matches!(parameter.required, Required::True);
     html! {
         tr {
-            th scope="row" { code { (parameter.name) } }
+            th scope="row" { (parameter.name) }
             td {
                 @if let Some(schema) = &parameter.schema { (type_of(schema)) }
                 @if is_in_path { ", in the path" } @else if is_required { ", required" }
@@ -168,7 +168,7 @@ fn type_section(name: &str, schema: &RefOr<Schema>) -> Markup {
 fn field_row(object: &Object, field: &String, schema: &RefOr<Schema>) -> Markup {
     html! {
         tr {
-            th scope="row" { code { (field) } }
+            th scope="row" { (field) }
             td { (type_of(schema)) @if !object.required.contains(field) { ", may be left out" } }
             td { (text(description(schema))) }
         }
