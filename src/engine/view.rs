@@ -33,8 +33,8 @@ const PLAYER_ROWS_READ_MAX: usize = 50_000;
 /// database.
 const PLAYER_SERVERS_SORTED_MAX: usize = 200;
 
-/// Most servers of a player in a week that are searched for the player's presence, those first on which the player was
-/// first seen last. They are in memory.
+/// Most servers of a player in a week that are searched for the player's presence: the newest, by when the player was
+/// first seen there. They are in memory.
 pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 500;
 
 /// Days on which a server was seen: those in its series, and the running one.
@@ -333,7 +333,7 @@ impl Engine {
             let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
             // The newest first.
             servers.reverse();
-            // A player who is in a list has a row in its week, which may be the one before.
+            // The last list of a server is of the running week, or of the week before if that has just ended.
             if age < 2 {
                 servers_seen.extend(servers.iter().copied().take(PLAYER_SERVERS_SEEN_MAX));
             }

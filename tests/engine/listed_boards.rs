@@ -52,7 +52,7 @@ fn play(seed: u64) {
     let window = state.engine.running_windows()[0];
     state.commit_and_build_boards(window).unwrap();
     let mut now_ms = START_MS;
-    // Who is on each server, with points. Some are on several at once.
+    // The players on each server and their points. Some players are on several servers at once.
     let mut lists: Vec<Vec<(usize, i64)>> = vec![Vec::new(); SERVERS];
     for number in 0..LISTS {
         now_ms += 20_000;

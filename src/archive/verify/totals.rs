@@ -7,6 +7,7 @@ use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::sql::{Table, literals};
 use crate::archive::write::checksums::of_week;
+use crate::archive::write::player_totals::SUM_OF_POINTS_VARIANCES;
 use crate::archive::write::tables::PLAYER_TOTAL;
 use crate::model::WeekKey;
 use crate::model::archive::ArchiveBounds;
@@ -64,7 +65,7 @@ impl Archive {
              total.last_seen_ms FROM (SELECT player, COUNT(*) AS servers, SUM(time_ms) AS time_ms, \
              SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, \
              SUM(elo_rounds) AS elo_rounds, SUM(elo_rounds_sure) AS elo_rounds_sure, \
-             SUM(time_est_variance) AS time_est_variance, LEAST(SUM(points_est_variance), 18446744073709551615) AS points_est_variance, \
+             SUM(time_est_variance) AS time_est_variance, {SUM_OF_POINTS_VARIANCES} AS points_est_variance, \
              {} + MAX(time_reached_after_ms) AS last_seen_ms FROM player_week WHERE week = {week} GROUP BY player) AS sums \
              LEFT JOIN player_total AS total ON total.player = sums.player AND total.week = {week} \
              WHERE NOT (total.servers <=> sums.servers AND total.time_ms <=> sums.time_ms AND \

@@ -13,7 +13,7 @@ pub(super) mod checksums;
 mod map_totals;
 mod names;
 pub(super) mod objects;
-mod player_totals;
+pub(super) mod player_totals;
 mod remove_player;
 mod replaced_rows;
 mod site_totals;

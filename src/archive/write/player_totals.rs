@@ -13,10 +13,12 @@ use crate::archive::sql::{Values, in_group};
 use crate::model::archive::{PlayerWeekArchive, WeekArchive};
 use crate::model::{PlayerKey, Ranking};
 
-/// A variance may be the largest of its type: a server that invents points.
 const SUMS: &str = "COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.points), ROUND(SUM(pw.points_est), 3), \
-                    SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance), \
-                    LEAST(SUM(pw.points_est_variance), 18446744073709551615)";
+                    SUM(pw.elo_rounds), SUM(pw.elo_rounds_sure), SUM(pw.time_est_variance)";
+
+/// A server that invents points can make the variance of one row the largest that its column holds; the sum is limited to
+/// the same value.
+pub(in crate::archive) const SUM_OF_POINTS_VARIANCES: &str = "LEAST(SUM(points_est_variance), 18446744073709551615)";
 
 /// The sums of a player's rows.
 #[derive(Default)]
@@ -83,7 +85,7 @@ impl Archive {
         let columns = PLAYER_TOTAL.columns.join(", ");
         for players in summed_by_database.iter().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
             let sums = format!(
-                "REPLACE INTO player_total ({columns}) SELECT pw.player, {week}, {SUMS}, \
+                "REPLACE INTO player_total ({columns}) SELECT pw.player, {week}, {SUMS}, {SUM_OF_POINTS_VARIANCES}, \
                  {week_start_ms} + MAX(pw.time_reached_after_ms) \
                  FROM player_week pw FORCE INDEX (player_week_by_player) WHERE {} GROUP BY pw.player",
                 in_group(("pw.week", week), "pw.player", players)
@@ -122,13 +124,14 @@ impl Archive {
              elo_rounds_sure = player_total.elo_rounds_sure + VALUES(elo_rounds_sure), \
              time_est_variance = player_total.time_est_variance + VALUES(time_est_variance), \
              points_est_variance = LEAST(CAST(player_total.points_est_variance AS DECIMAL(30)) + VALUES(points_est_variance), \
-             18446744073709551615), \
+             {}), \
              last_seen_ms = GREATEST(COALESCE(player_total.last_seen_ms, VALUES(last_seen_ms)), \
-             COALESCE(VALUES(last_seen_ms), player_total.last_seen_ms))"
+             COALESCE(VALUES(last_seen_ms), player_total.last_seen_ms))",
+            u64::MAX
         );
         self.execute(&add).await.doing("player_total")?;
         let sums = format!(
-            "REPLACE INTO player_total ({columns}) SELECT pw.player, pw.week, {SUMS}, \
+            "REPLACE INTO player_total ({columns}) SELECT pw.player, pw.week, {SUMS}, {SUM_OF_POINTS_VARIANCES}, \
              MAX(w.start_ms + pw.time_reached_after_ms) \
              FROM player_week pw JOIN week w ON w.week = pw.week WHERE pw.player = {into} GROUP BY pw.player, pw.week"
         );

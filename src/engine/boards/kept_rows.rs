@@ -1,13 +1,13 @@
 //! The rows of one player on several servers, and their sum after one of them has changed.
 //!
-//! Names like `noob` are on thousands of servers at once. So a sum of all rows is made of sums of 16 rows, those of 16 such
-//! sums, and so on: a row of 5,000 changes 4 sums, which 64 rows are added up for.
+//! Names like `noob` are on thousands of servers at once. So the rows are the leaves of a tree, in which each node is the
+//! sum of up to 16 below it. With 5,000 rows, a change of one computes 4 sums of up to 16 rows each.
 
 use crate::model::ServerKey;
 use crate::model::packed_row::PackedRow;
 use crate::model::row::PlayerRow;
 
-/// What is added up to one sum.
+/// Most rows or sums that are added up to one sum.
 const FAN_OUT: usize = 16;
 
 /// A row is some 150 bytes.
@@ -15,7 +15,8 @@ const FAN_OUT: usize = 16;
 pub(super) struct KeptRows {
     /// In order.
     servers: Box<[ServerKey]>,
-    /// The rows on these servers; the sums of each [`FAN_OUT`] of them; and so on until so many are left.
+    /// The rows on these servers, then the sums of each [`FAN_OUT`] of the level before; the last level has at most
+    /// [`FAN_OUT`].
     levels: Vec<Box<[PackedRow]>>,
 }
 

@@ -14,9 +14,9 @@ use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, Scope, ServerKey, TagKey, WindowKey};
 
 impl GlobalState {
-    /// The players of a list have new rows. The boards of players who have rows on this server only are updated here,
-    /// where the row is at hand; if the server has no tags, also those of players whose other rows are kept. Others are
-    /// marked dirty.
+    /// A list has changed the rows of its players. Entries of players who have a row on this server only are updated at
+    /// once, from that row. If the server has no tags, so are entries of players whose other rows are kept. All other
+    /// players are marked dirty.
     pub(in crate::engine) fn update_boards(
         &mut self,
         server: ServerKey,

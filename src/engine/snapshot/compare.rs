@@ -30,7 +30,7 @@ pub(in crate::engine) enum RoundEnd {
     /// No end, or one that is not rated.
     None,
     Rated {
-        /// At most this long before its end was the final list made; 0: it shows the end.
+        /// The round ended at most this long after its final list, ms; 0: the list shows the end.
         unseen_ms_max: i64,
     },
 }

@@ -9,8 +9,8 @@ pub(super) const TICK_MS: i64 = 10_000;
 /// Maximum of [`WorldSettings::constant_players`]: the most slots of a usual server.
 pub const CONSTANT_PLAYERS_MAX: u16 = 64;
 
-/// Most persons, if their number is not given: those of a million servers. Fewer would be on several servers at once,
-/// whose rows boards then add up again and again.
+/// Most persons, if their number is not given: 15 for each of a million servers. With fewer, each person would be on
+/// several servers at once, as few real players are.
 pub(super) const POPULATION_MAX: u32 = 16_000_000;
 
 /// The parameters of a world.
