@@ -45,11 +45,14 @@ pub(super) struct Published(RwLock<Servers>);
 struct Servers {
     by_key: BTreeMap<ServerKey, Server>,
     bytes: usize,
+    /// When settings were read last, by server key, Unix ms. Of dropped servers, too: else those of a million servers
+    /// would be read with each scan.
+    settings_ms: Vec<Option<i64>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Server {
-    /// Unix ms; `None`: not read yet.
+    /// Unix ms; `None`: they are not known.
     settings_ms: Option<i64>,
     settings: Box<[(Box<str>, Box<str>)]>,
     /// The maps in the order in which they were seen, with their first sight, Unix ms; the last one is the present one.
@@ -81,7 +84,7 @@ pub(super) struct Shown {
 
 impl Published {
     pub fn needs_settings(&self, server: ServerKey, now_ms: i64) -> bool {
-        let read_ms = self.read().by_key.get(&server).and_then(|server| server.settings_ms);
+        let read_ms = self.read().settings_ms.get(server.0 as usize).copied().flatten();
         read_ms.is_none_or(|read_ms| (now_ms - read_ms).abs() > SETTINGS_AGE_MAX_MS)
     }
 
@@ -98,6 +101,7 @@ impl Published {
             published.settings_ms = Some(t_ms);
             published.settings = kept.into_iter().collect();
         });
+        self.write().note_settings(server, Some(t_ms));
     }
 
     /// Notes that a server plays another map than before.
@@ -116,6 +120,7 @@ impl Published {
 
     pub fn forget(&self, server: ServerKey) {
         self.change(server, |published| *published = Server::default());
+        self.write().note_settings(server, None);
     }
 
     /// What a reader shows of a server that plays `map` by the reader's record. The engine may have noted later maps already,
@@ -155,6 +160,14 @@ impl Published {
 }
 
 impl Servers {
+    fn note_settings(&mut self, server: ServerKey, read_ms: Option<i64>) {
+        let at = server.0 as usize;
+        if at >= self.settings_ms.len() {
+            self.settings_ms.resize(at + 1, None);
+        }
+        self.settings_ms[at] = read_ms;
+    }
+
     fn drop_older_half(&mut self) {
         let mut times: Vec<i64> = self.by_key.values().map(Server::read_ms).collect();
         let middle = times.len() / 2;
@@ -256,5 +269,7 @@ mod tests {
         let servers = published.read();
         assert!(servers.bytes <= BYTES_MAX && servers.by_key.len() > 1_000, "{} servers", servers.by_key.len());
         assert!(servers.by_key.contains_key(&ServerKey(9_999)) && !servers.by_key.contains_key(&ServerKey(0)));
+        drop(servers);
+        assert!(!published.needs_settings(ServerKey(0), 10_000), "dropped, and not read again before its time");
     }
 }
