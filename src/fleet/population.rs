@@ -90,7 +90,7 @@ impl Population {
     pub fn new(seed: u64, size: u32) -> Population {
         let mut population = Population { seed, quake: NameArena::default(), plain: NameArena::default() };
         for person in 0..size.clamp(1, 1 << 26) {
-            let quake = name_of(seed, person);
+            let quake = name_of(seed, person, size);
             population.plain.push(&strip_colours(&quake, ColourCodes::Quake3));
             population.quake.push(&quake);
         }
@@ -131,17 +131,22 @@ impl Population {
     }
 }
 
-fn name_of(seed: u64, person: u32) -> String {
+/// In populations of all sizes most names are unique, as in one of 300,000 persons.
+fn name_of(seed: u64, person: u32, size: u32) -> String {
     let rng = &mut SplitMix64::from_parts(&[seed, 0x7A3E, u64::from(person)]);
+    let times = size.div_ceil(300_000) as usize;
     let kind = rng.unit();
     let base = match kind {
         k if k < 0.02 => return rng.pick(IGNORED).to_owned(),
         k if k < 0.06 => rng.pick(COMMON).to_owned(),
-        k if k < 0.12 => format!("{}{}", rng.pick(LATIN), rng.below(100)),
-        k if k < 0.16 => format!("{}{}", rng.pick(UNICODE), rng.below(100)),
-        k if k < 0.40 => format!("{}{}", rng.pick(SECOND), rng.below(10_000)),
-        k if k < 0.45 => format!("{} the  {}", rng.pick(FIRST), rng.pick(SECOND)),
-        _ => format!("{}{}{}", rng.pick(FIRST), rng.pick(SECOND), rng.below(1_000)),
+        k if k < 0.12 => format!("{}{}", rng.pick(LATIN), rng.below(100 * times)),
+        k if k < 0.16 => format!("{}{}", rng.pick(UNICODE), rng.below(100 * times)),
+        k if k < 0.40 => format!("{}{}", rng.pick(SECOND), rng.below(10_000 * times)),
+        k if k < 0.45 => match if times > 1 { rng.below(times) } else { 0 } {
+            0 => format!("{} the  {}", rng.pick(FIRST), rng.pick(SECOND)),
+            number => format!("{} the  {}{number}", rng.pick(FIRST), rng.pick(SECOND)),
+        },
+        _ => format!("{}{}{}", rng.pick(FIRST), rng.pick(SECOND), rng.below(1_000 * times)),
     };
     let clan = if rng.bool(0.2) { rng.pick(CLANS) } else { "" };
     let colour = |rng: &mut SplitMix64| char::from(b'0' + rng.below(8) as u8);
