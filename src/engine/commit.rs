@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 
 use super::{CacheLimits, Engine};
 use crate::model::commit::{MapRowKey, RowKey};
-use crate::model::server::SeriesRecord;
 use crate::model::{Commit, PlayerKey, ServerKey};
 
 impl Engine {
@@ -64,7 +63,7 @@ impl Engine {
             series: pending
                 .series
                 .iter()
-                .filter_map(|key| Some((*key, SeriesRecord::clone(server_state(key).series.as_ref()?))))
+                .filter_map(|key| Some((*key, server_state(key).series.as_ref()?.unpack())))
                 .collect(),
             rows: sorted_by_key(pending.rows)
                 .flat_map(|((window, server), rows)| {

@@ -76,7 +76,8 @@ pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
-use crate::model::server::{Class, SeriesRecord, ServerRecord};
+use crate::model::packed_series::PackedSeries;
+use crate::model::server::{Class, ServerRecord};
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::{Authentication, Details};
 use crate::rank::player_list::{EntriesByName, NameFamily};
@@ -88,7 +89,7 @@ use crate::view::EngineCounts;
 #[derive(Clone, Debug)]
 struct ServerState {
     record: Shared<ServerRecord>,
-    series: Option<Shared<SeriesRecord>>,
+    series: Option<PackedSeries>,
     scan_requested: bool,
     /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
     /// taken to be the last scan, unless that was the first one.
@@ -219,7 +220,7 @@ impl Engine {
             engine.servers[index] = Some(ServerState {
                 added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
                 record: Shared::new(record),
-                series: series.map(Shared::new),
+                series,
                 scan_requested,
                 authentication: None,
                 name_index: None,

@@ -184,7 +184,7 @@ impl Engine {
 
     /// Players of a server in the last 25 hours. `None`: it was never seen.
     pub fn recent_series(&self, server: ServerKey) -> Option<RecentSeriesView> {
-        let series = self.server_state(server)?.series.as_deref()?;
+        let series = self.server_state(server)?.series.as_ref()?.unpack();
         Some(RecentSeriesView {
             newest_ten_minutes_ms: series.newest_ten_minutes_ms,
             ten_minutes: slots::decode_slots(&series.ten_minutes),

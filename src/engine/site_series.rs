@@ -136,8 +136,8 @@ impl Engine {
 
 impl Computed {
     fn add(&mut self, calendar: &Calendar, ServerState { record, series, .. }: &ServerState) {
-        let Some(series) = series.as_deref().filter(|_| !record.removed) else { return };
-        let slots = slots_of(calendar, series);
+        let Some(series) = series.as_ref().filter(|_| !record.removed) else { return };
+        let slots = slots_of(calendar, &series.unpack());
         let game = record.game.map(SeriesGroup::Game);
         let tags = record.tags.iter().map(|&tag| SeriesGroup::Tag(tag));
         for group in [SeriesGroup::All].into_iter().chain(game).chain(tags) {

@@ -2,8 +2,9 @@
 
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::name::Name;
+use crate::model::packed_series::PackedSeries;
 use crate::model::row::{BestPositions, MapRow, PlayerRow, PlayerWindow};
-use crate::model::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use crate::model::server::{PlayerRecord, ServerRecord};
 use crate::model::{
     GameKey, MapKey, NameHash, OutboxEntry, OutboxKey, PlayerKey, Seen, ServerKey, Session, SessionDay, SessionKey,
     TagKey, WeekKey, WindowKey,
@@ -116,7 +117,7 @@ pub struct LoadedState {
     pub games: Vec<(GameKey, String)>,
     pub maps: Vec<(MapKey, String)>,
     pub tags: Vec<(TagKey, String)>,
-    pub servers: Vec<(ServerKey, ServerRecord, Option<SeriesRecord>)>,
+    pub servers: Vec<(ServerKey, ServerRecord, Option<PackedSeries>)>,
     /// Hashes of forgotten names, each with the time of the request, Unix ms.
     pub forgotten: Vec<(NameHash, i64)>,
     /// For the week that is being closed: its closed servers in order of key, each with its

@@ -9,8 +9,9 @@ use crate::engine::boards::query::order_view;
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WeekPhase, WeekState};
 use crate::model::name::{ColourCodes, normalise};
+use crate::model::packed_series::PackedSeries;
 use crate::model::row::{PlayerRow, Ranking};
-use crate::model::server::{Class, SeriesRecord, ServerRecord};
+use crate::model::server::{Class, ServerRecord};
 use crate::model::{GameKey, MapKey, PlayerKey, ServerKey, ServerUrl, WeekKey, calendar};
 use crate::series::{self, slots};
 use crate::view::export::EstimatesView;
@@ -38,8 +39,8 @@ const PLAYER_SERVERS_SORTED_MAX: usize = 200;
 pub(super) const PLAYER_SERVERS_SEEN_MAX: usize = 500;
 
 /// Days on which a server was seen: those in its series, and the running one.
-fn days_seen(record: &ServerRecord, series: Option<&SeriesRecord>) -> u32 {
-    let Some(series) = series else { return u32::from(record.last_seen_ms.is_some()) };
+fn days_seen(record: &ServerRecord, series: Option<&PackedSeries>) -> u32 {
+    let Some(series) = series.map(PackedSeries::unpack) else { return u32::from(record.last_seen_ms.is_some()) };
     let ended = slots::known_bytes(&series.days);
     let is_seen_now = record.last_seen_ms.is_some_and(|seen_ms| seen_ms >= series.newest_day_ms + DAY_MS);
     ended + u32::from(is_seen_now)
@@ -153,7 +154,7 @@ impl Engine {
                     since_ms: entry.presence.as_ref().and_then(|presence| Some(presence.session?.start_ms)),
                 })
                 .collect(),
-            series: server_state.series.as_deref().map(|series| SeriesView {
+            series: server_state.series.as_ref().map(PackedSeries::unpack).map(|series| SeriesView {
                 newest_ten_minutes_ms: series.newest_ten_minutes_ms,
                 ten_minutes: slots::decode_slots(&series.ten_minutes),
                 newest_hour_ms: series.newest_hour_ms,
@@ -593,7 +594,7 @@ impl Engine {
             slots: record.slots,
             rank: record.rank,
             added_ms: record.added_ms,
-            days_seen: days_seen(record, server_state.series.as_deref()),
+            days_seen: days_seen(record, server_state.series.as_ref()),
             last_scan_ms: record.last_scan_ms,
             last_seen_ms: record.last_seen_ms,
             greylisted: record.greylist_reason.is_some(),

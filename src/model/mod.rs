@@ -6,6 +6,7 @@
 pub mod admin_command;
 pub mod archive;
 pub mod board_order;
+mod byte_list;
 pub mod calendar;
 pub mod commit;
 pub mod forgotten_placeholder;
@@ -15,6 +16,7 @@ pub mod name;
 pub mod name_hash;
 pub mod outbox;
 pub mod packed_row;
+pub mod packed_series;
 pub mod rebuild;
 pub mod restored;
 pub mod row;

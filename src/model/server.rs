@@ -347,14 +347,19 @@ pub struct SeriesRecord {
     pub newest_day_ms: i64,
     pub newest_week_ms: i64,
     /// 250 bytes: 150 slots of 10 minutes, 13 bits each.
+    #[serde(with = "super::byte_list")]
     pub ten_minutes: Vec<u8>,
     /// 768 bytes: hours, 8 bits each.
+    #[serde(with = "super::byte_list")]
     pub hours: Vec<u8>,
     /// 365 bytes: days.
+    #[serde(with = "super::byte_list")]
     pub days: Vec<u8>,
     /// One byte for each week, kept permanently.
+    #[serde(with = "super::byte_list")]
     pub weeks: Vec<u8>,
     /// 110 bytes: 55 weekly ranks, u16 big-endian.
+    #[serde(with = "super::byte_list")]
     pub ranks: Vec<u8>,
     /// Week of the newest rank.
     pub newest_rank_week: Option<WeekKey>,

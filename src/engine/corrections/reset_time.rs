@@ -97,7 +97,10 @@ impl Engine {
             screening.reasons_applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));
         }
         if let Some(series) = &mut server_state.series {
-            slots::rewind(&mut record.sums, series, &calendar, now_ms);
+            series.change(|series| {
+                slots::rewind(&mut record.sums, series, &calendar, now_ms);
+                true
+            });
             global.pending.series.insert(server);
         }
         global.server_changed(server);

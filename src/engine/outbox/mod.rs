@@ -26,6 +26,7 @@ use crate::model::archive::{
     WeekArchive,
 };
 use crate::model::outbox::{OutboxEntry, OutboxKey};
+use crate::model::packed_series::PackedSeries;
 use crate::model::row::BestPositions;
 use crate::model::{PlayerKey, ServerKey, WeekKey, calendar};
 use crate::series;
@@ -203,7 +204,7 @@ impl Engine {
                     spectator: entry.spectator,
                 })
                 .collect(),
-            series: server_state.series.as_deref().cloned(),
+            series: server_state.series.as_ref().map(PackedSeries::unpack),
             screened: self.screened(record),
             bots_unidentified: record.screening.as_ref().map_or(0, |screening| screening.bots_unidentified),
         })

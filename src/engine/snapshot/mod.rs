@@ -209,7 +209,7 @@ impl Engine {
         if let Some(series) = &mut server_state.series {
             // A full snapshot has advanced it already, before adding its sample.
             if slots::is_slot_over(&server_state.record.sums, t_ms)
-                && slots::advance(&mut server_state.record.sums, series, &global.calendar, t_ms)
+                && series.change(|series| slots::advance(&mut server_state.record.sums, series, &global.calendar, t_ms))
             {
                 global.pending.series.insert(server);
             }

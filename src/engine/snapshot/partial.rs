@@ -1,9 +1,9 @@
 //! Snapshots whose list is not used: partial ones, and full ones that screening treats as partial.
 
 use super::screening::apply_check;
-use crate::engine::shared::Shared;
 use crate::engine::{GlobalState, ReadError, ServerState, StoreReader};
 use crate::model::commit::{MapRowKey, WeekPhase};
+use crate::model::packed_series::PackedSeries;
 use crate::model::server::{PartialList, ScreenReason, ServerRecord};
 use crate::model::snapshot::Snapshot;
 use crate::model::{GameKey, MapKey, ServerKey, WeekKey};
@@ -121,9 +121,11 @@ impl GlobalState {
         let record = &mut *server_state.record;
         let series = server_state.series.get_or_insert_with(|| {
             self.pending.series.insert(server);
-            Shared::new(slots::new_series())
+            PackedSeries::pack(&slots::new_series())
         });
-        if slots::is_slot_over(&record.sums, t_ms) && slots::advance(&mut record.sums, series, &self.calendar, t_ms) {
+        if slots::is_slot_over(&record.sums, t_ms)
+            && series.change(|series| slots::advance(&mut record.sums, series, &self.calendar, t_ms))
+        {
             self.pending.series.insert(server);
         }
         slots::add_sample(&mut record.sums, series::assumed_count(&record.counts));

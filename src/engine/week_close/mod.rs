@@ -11,11 +11,11 @@ mod old_players;
 pub(super) mod reopen;
 
 use super::rows::RowPage;
-use super::shared::Shared;
 use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, ReadError, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
+use crate::model::packed_series::PackedSeries;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::rank::server_ranks::server_ranks;
 use crate::series::slots;
@@ -400,7 +400,11 @@ impl Engine {
                 server_state.record.rank = rank;
                 server_state.record.rank_week = Some(week);
             }
-            slots::set_rank(server_state.series.get_or_insert_with(|| Shared::new(slots::new_series())), week, rank);
+            let series = server_state.series.get_or_insert_with(|| PackedSeries::pack(&slots::new_series()));
+            series.change(|series| {
+                slots::set_rank(series, week, rank);
+                true
+            });
             let pending = &mut self.global.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);

@@ -104,11 +104,14 @@ impl Engine {
         let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let global = &mut self.global;
         if let Some(series) = &mut server_state.series {
-            slots::remove_rank(series, week);
+            series.change(|series| {
+                slots::remove_rank(series, week);
+                true
+            });
             global.pending.series.insert(server);
         }
         if server_state.record.rank_week == Some(week) {
-            let newest = server_state.series.as_deref().and_then(slots::newest_rank);
+            let newest = server_state.series.as_ref().and_then(|series| slots::newest_rank(&series.unpack()));
             (server_state.record.rank_week, server_state.record.rank) = match before {
                 // In the series a rank is not exact beyond 50,000.
                 Some(before) => (Some(before), source.rank(before, server)?),
