@@ -220,7 +220,7 @@ impl Replay<'_> {
             self.forget_until(forgotten_ms)?;
         }
         // No scan follows: the next commit empties the caches.
-        self.state.engine.set_cache_limits(CacheLimits { names_max: 0, player_windows_max: 0 });
+        self.state.engine.set_cache_limits(CacheLimits::NONE);
         self.state.close_due_weeks(self.state.engine.now_ms())
     }
 }

@@ -3,14 +3,12 @@
 
 use std::collections::hash_map::Entry;
 use std::hint::black_box;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use super::{ReadError, StateReader};
-use crate::model::row::PlayerWindow;
-use crate::model::{GameKey, PlayerKey, WindowKey};
+use crate::model::row::{PlayerWindow, Rating};
+use crate::model::{GameKey, PlayerKey, ServerKey, WindowKey};
 
 /// Player windows that were read or changed.
 #[derive(Debug, Default)]
@@ -26,27 +24,67 @@ const PREFETCH_LEN: usize = 32;
 
 type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, CachedPlayerWindow>>;
 
+/// Most players have a row on one server and no rating in a tag: they take 40 bytes instead of 130. There are millions.
 #[derive(Debug)]
-struct CachedPlayerWindow {
-    /// Boxed: there are millions, and a hash table moves its values when it grows. A commit
-    /// shares the same allocation while it is applied.
-    player_window: Arc<PlayerWindow>,
-    changed: bool,
+enum CachedPlayerWindow {
+    /// `rating`: without rounds there is none.
+    Single {
+        changed: bool,
+        game: GameKey,
+        server: ServerKey,
+        rating: Rating,
+    },
+    Other {
+        changed: bool,
+        player_window: Box<PlayerWindow>,
+    },
+}
+
+const _: () = assert!(size_of::<CachedPlayerWindow>() == 40);
+
+impl CachedPlayerWindow {
+    fn new(player_window: PlayerWindow, changed: bool) -> CachedPlayerWindow {
+        let PlayerWindow { game, servers, game_rating, tag_ratings } = &player_window;
+        match (&servers[..], game_rating.unwrap_or(Rating::UNRATED)) {
+            (&[server], rating) if tag_ratings.is_empty() && (game_rating.is_none() || rating.rounds > 0) => {
+                CachedPlayerWindow::Single { changed, game: *game, server, rating }
+            }
+            _ => CachedPlayerWindow::Other { changed, player_window: Box::new(player_window) },
+        }
+    }
+
+    fn player_window(&self) -> PlayerWindow {
+        match self {
+            CachedPlayerWindow::Single { game, server, rating, .. } => PlayerWindow {
+                servers: std::iter::once(*server).collect(),
+                game_rating: Some(*rating).filter(|rating| rating.rounds > 0),
+                ..PlayerWindow::new(*game)
+            },
+            CachedPlayerWindow::Other { player_window, .. } => PlayerWindow::clone(player_window),
+        }
+    }
+
+    fn changed(&mut self) -> &mut bool {
+        match self {
+            CachedPlayerWindow::Single { changed, .. } | CachedPlayerWindow::Other { changed, .. } => changed,
+        }
+    }
 }
 
 impl PlayerWindowCache {
     /// Takes what changed since the last call. The cache is cleared if it has more than `most`
     /// entries.
-    pub fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)> {
+    pub fn take_changed(&mut self, most: usize) -> Vec<((WindowKey, PlayerKey), PlayerWindow)> {
         let changed = std::mem::take(&mut self.changed);
         let mut entries = Vec::with_capacity(changed.len());
         for chunk in changed.chunks(PREFETCH_LEN) {
             self.prefetch(chunk.iter().copied());
             for &(window, player) in chunk {
                 let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(&player));
-                let Some(cached) = cached.filter(|cached| cached.changed) else { continue };
-                cached.changed = false;
-                entries.push(((window, player), cached.player_window.clone()));
+                let Some(cached) = cached else { continue };
+                if std::mem::take(cached.changed()) {
+                    entries.push(((window, player), cached.player_window()));
+                }
             }
         }
         if self.len > most {
@@ -78,8 +116,7 @@ impl PlayerWindowCache {
             Entry::Vacant(place) => {
                 let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
                 *len += 1;
-                let player_window = Arc::new(stored.unwrap_or_else(|| PlayerWindow::new(game)));
-                place.insert(CachedPlayerWindow { player_window, changed: false })
+                place.insert(CachedPlayerWindow::new(stored.unwrap_or_else(|| PlayerWindow::new(game)), false))
             }
         })
     }
@@ -91,39 +128,43 @@ impl PlayerWindowCache {
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&PlayerWindow, ReadError> {
+    ) -> Result<PlayerWindow, ReadError> {
         let PlayerWindowCache { known, len, .. } = self;
-        Ok(&Self::entry(known, len, source, window, game, player)?.player_window)
+        Ok(Self::entry(known, len, source, window, game, player)?.player_window())
     }
 
-    /// As [`PlayerWindowCache::get_or_read`], to be changed.
-    pub fn change(
+    /// Changes what [`PlayerWindowCache::get_or_read`] returns.
+    pub fn change<T>(
         &mut self,
         source: Option<&dyn StateReader>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, ReadError> {
+        change: impl FnOnce(&mut PlayerWindow) -> T,
+    ) -> Result<T, ReadError> {
         let PlayerWindowCache { known, len, changed } = self;
         let cached = Self::entry(known, len, source, window, game, player)?;
-        if !std::mem::replace(&mut cached.changed, true) {
+        if !*cached.changed() {
             changed.push((window, player));
         }
-        Ok(Arc::make_mut(&mut cached.player_window))
+        let mut player_window = cached.player_window();
+        let result = change(&mut player_window);
+        *cached = CachedPlayerWindow::new(player_window, true);
+        Ok(result)
     }
 
     /// Keeps a record that was read and is not cached.
     pub fn keep(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
-        let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: false };
+        let cached = CachedPlayerWindow::new(player_window, false);
         self.known.entry(window).or_default().insert(player, cached);
         self.len += 1;
     }
 
     pub fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
-        let cached = CachedPlayerWindow { player_window: Arc::new(player_window), changed: true };
+        let cached = CachedPlayerWindow::new(player_window, true);
         let before = self.known.entry(window).or_default().insert(player, cached);
         self.len += usize::from(before.is_none());
-        if before.is_none_or(|cached| !cached.changed) {
+        if before.is_none_or(|mut cached| !*cached.changed()) {
             self.changed.push((window, player));
         }
     }
@@ -143,13 +184,47 @@ impl PlayerWindowCache {
 
     /// Prefetches all entries of a list, so that their cache misses overlap.
     pub fn prefetch(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
-        // In two steps: first the hash table, then the records.
-        let cached: SmallVec<[&CachedPlayerWindow; 64]> =
-            list.filter_map(|(window, player)| self.known.get(&window)?.get(&player)).collect();
-        black_box(cached.iter().fold(0, |all, cached| all ^ cached.player_window.game.0));
+        let cached = list.filter_map(|(window, player)| self.known.get(&window)?.get(&player));
+        black_box(cached.filter(|cached| matches!(cached, CachedPlayerWindow::Single { .. })).count());
     }
 
-    pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<&PlayerWindow> {
-        self.known.get(&window)?.get(&player).map(|cached| &*cached.player_window)
+    pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<PlayerWindow> {
+        self.known.get(&window)?.get(&player).map(CachedPlayerWindow::player_window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TagKey;
+
+    #[test]
+    fn records_are_returned_as_they_were_put() {
+        let (rating, unrated) = (Rating { elo: 1_010.5, rounds: 3, sure: 1, at_ms: 5 }, Rating::UNRATED);
+        let of = |servers: &[u32], game_rating, tags: &[(TagKey, Rating)]| PlayerWindow {
+            servers: servers.iter().copied().map(ServerKey).collect(),
+            game_rating,
+            tag_ratings: tags.into(),
+            ..PlayerWindow::new(GameKey(2))
+        };
+        let records = [
+            of(&[], None, &[]),
+            of(&[7], None, &[]),
+            of(&[7], Some(rating), &[]),
+            of(&[7], Some(unrated), &[]),
+            of(&[7], Some(rating), &[(TagKey(1), rating)]),
+            of(&[7, 9], Some(rating), &[]),
+        ];
+        let window = WindowKey::from(crate::model::WeekKey(3));
+        let mut cache = PlayerWindowCache::default();
+        for (player, record) in (0..).map(PlayerKey).zip(&records) {
+            cache.put(window, player, record.clone());
+            assert_eq!(cache.get(window, player).as_ref(), Some(record));
+        }
+        let taken: Vec<_> = cache.take_changed(100).into_iter().map(|(_, record)| record).collect();
+        assert_eq!(taken, records);
+        cache.change(None, window, GameKey(2), PlayerKey(1), |it| it.servers.push(ServerKey(8))).unwrap();
+        assert_eq!(cache.take_changed(0), [((window, PlayerKey(1)), of(&[7, 8], None, &[]))]);
+        assert_eq!(cache.get(window, PlayerKey(1)), None, "too many were cached");
     }
 }

@@ -194,7 +194,7 @@ impl GlobalState {
         player: PlayerKey,
     ) -> Result<Option<PlayerWindow>, ReadError> {
         match self.player_windows.get(window, player) {
-            Some(known) => Ok(Some(known.clone())),
+            Some(known) => Ok(Some(known)),
             None => source.player_window(window, player),
         }
     }
@@ -205,21 +205,22 @@ impl GlobalState {
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&PlayerWindow, ReadError> {
+    ) -> Result<PlayerWindow, ReadError> {
         let source = (player < self.first_uncommitted_player).then_some(source);
         self.player_windows.get_or_read(source, window, game, player)
     }
 
-    /// As [`GlobalState::player_window`], for changes.
-    pub(super) fn player_window_mut(
+    /// Changes what [`GlobalState::player_window`] returns.
+    pub(super) fn change_player_window<T>(
         &mut self,
         source: &dyn StateReader,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<&mut PlayerWindow, ReadError> {
+        change: impl FnOnce(&mut PlayerWindow) -> T,
+    ) -> Result<T, ReadError> {
         let source = (player < self.first_uncommitted_player).then_some(source);
-        self.player_windows.change(source, window, game, player)
+        self.player_windows.change(source, window, game, player, change)
     }
 }
 

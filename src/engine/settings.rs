@@ -90,14 +90,20 @@ impl Default for EngineSettings {
 pub struct CacheLimits {
     /// Names, about 70 bytes each.
     pub names_max: usize,
-    /// Records of players in windows, about 160 bytes each.
+    /// Records of players in windows, about 70 bytes each, besides those for each server.
     pub player_windows_max: usize,
+    pub player_windows_per_server: usize,
+}
+
+impl CacheLimits {
+    /// All caches are cleared with each commit.
+    pub const NONE: CacheLimits = CacheLimits { names_max: 0, player_windows_max: 0, player_windows_per_server: 0 };
 }
 
 impl Default for CacheLimits {
     fn default() -> CacheLimits {
         // Few names are cached, because servers choose them and could make all of them collide in a
         // hash table.
-        CacheLimits { names_max: 10_000, player_windows_max: 2_000_000 }
+        CacheLimits { names_max: 10_000, player_windows_max: 2_000_000, player_windows_per_server: 8 }
     }
 }

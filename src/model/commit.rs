@@ -145,7 +145,7 @@ pub struct Commit {
     pub series: Vec<(ServerKey, SeriesRecord)>,
     pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, PackedRow)>,
-    pub player_windows: Vec<((WindowKey, PlayerKey), Arc<PlayerWindow>)>,
+    pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,
     pub map_rows: Vec<(MapRowKey, MapRow)>,
     pub best: Vec<((ServerKey, PlayerKey), BestPositions)>,
     /// Servers on which players have their first best positions.

@@ -268,7 +268,11 @@ impl ReplayFeed {
     /// store's cache.
     pub fn exclusive(engine: &mut Engine, memory: u64) -> ReplayFeed {
         let of = |percent: u64, bytes_each: u64| (memory / 100 * percent / bytes_each) as usize;
-        engine.set_cache_limits(CacheLimits { names_max: of(15, 70), player_windows_max: of(25, 160) });
+        engine.set_cache_limits(CacheLimits {
+            names_max: of(15, 70),
+            player_windows_max: of(25, 80),
+            ..CacheLimits::NONE
+        });
         ReplayFeed::new(of(60, PENDING_RECORD_BYTES))
     }
 

@@ -65,7 +65,7 @@ impl Encoder<'_> {
         commit.series.iter().try_for_each(|(key, series)| self.set(keys::number_key(keys::SERIES, key.0), series))?;
         commit.rows.iter().try_for_each(|(key, row)| (self.put)(&keys::row(*key), Some(row.bytes())))?;
         for ((window, player), row) in &commit.player_windows {
-            self.set(keys::player_window(*window, *player), &**row)?;
+            self.set(keys::player_window(*window, *player), row)?;
         }
         commit.map_rows.iter().try_for_each(|(key, row)| self.set(keys::map_row(*key), row))?;
         for ((server, player), best) in &commit.best {

@@ -110,6 +110,7 @@ fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segm
             state.engine.set_cache_limits(CacheLimits {
                 names_max: random.below(3) as usize * 8,
                 player_windows_max: random.below(3) as usize * 8,
+                ..CacheLimits::NONE
             });
             state.commit().expect("a store");
         }

@@ -62,6 +62,7 @@ impl Engine {
     ) -> Result<u64, ReadError> {
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
+        let player_window = player_window.as_ref();
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
         let mut rows: Vec<(ServerKey, PlayerRow)> = Vec::new();
         if let Some(player_window) = player_window {

@@ -42,7 +42,7 @@ impl GlobalState {
                 };
                 let is_clean = cached.is_clean(player);
                 let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
-                let sum = player_window.and_then(|it| match it.servers[..] == [server] {
+                let sum = player_window.as_ref().and_then(|it| match it.servers[..] == [server] {
                     true => Some(Cow::Borrowed(row)),
                     false if tags.is_empty() => cached.sum_with(player, server, row).map(Cow::Owned),
                     false => None,

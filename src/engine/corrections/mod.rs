@@ -231,7 +231,7 @@ impl GlobalState {
             self.put_row(key, &row);
             rows += 1;
         }
-        self.player_window_mut(source, window, game, into)?.merge_person(&from_window);
+        self.change_player_window(source, window, game, into, |it| it.merge_person(&from_window))?;
         self.delete_player_window(window, game, from);
         self.board_cache.mark_dirty(window, into);
         Ok(rows)

@@ -218,7 +218,7 @@ impl GlobalState {
                 return Ok(Box::new(row));
             }
         } else {
-            self.player_window_mut(source, key.window, game, key.player)?.servers.push(key.server);
+            self.change_player_window(source, key.window, game, key.player, |it| it.servers.push(key.server))?;
         }
         Ok(Box::new(PlayerRow::new(t_ms, self.initial_elo(source, key)?)))
     }

@@ -101,7 +101,7 @@ impl GlobalState {
         for ((player, before), elo) in players.iter().zip(before).zip(ratings) {
             let Some(player) = *player else { continue };
             let rating = before.after_round(elo, sure, t_ms);
-            self.player_window_mut(source, window, game, player)?.set_rating(tag, rating);
+            self.change_player_window(source, window, game, player, |it| it.set_rating(tag, rating))?;
         }
         Ok(())
     }

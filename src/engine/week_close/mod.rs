@@ -16,6 +16,7 @@ use super::{Engine, ReadError, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::packed_series::PackedSeries;
+use crate::model::row::PlayerWindow;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::rank::server_ranks::server_ranks;
 use crate::series::slots;
@@ -349,8 +350,8 @@ impl Engine {
                 self.global.pending.best.insert((server, player), best);
             }
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
-            let player_window = self.global.player_window_mut(source, window, game, player)?;
-            player_window.servers.retain(|it| *it != server);
+            let leave = |it: &mut PlayerWindow| it.servers.retain(|other| *other != server);
+            self.global.change_player_window(source, window, game, player, leave)?;
             self.global.board_cache.mark_dirty_leaving(window, player, &left);
         }
         self.global.enqueue(OutboxKey::Week { week, server });

@@ -65,10 +65,11 @@ impl Engine {
         for RebuiltRow { game, name, display, row } in rows {
             let Some((game, player)) = self.global.rebuilt_player(source, game, name, display)? else { continue };
             self.global.board_cache.mark_dirty(window, player);
-            let of_player = self.global.player_window_mut(source, window, game, player)?;
-            if !of_player.servers.contains(&server) {
-                of_player.servers.push(server);
-            }
+            self.global.change_player_window(source, window, game, player, |it| {
+                if !it.servers.contains(&server) {
+                    it.servers.push(server);
+                }
+            })?;
             match self.presence_mut(server, player).and_then(|presence| presence.row_mut(window)) {
                 Some(live) => live.clone_from(row),
                 None => self.global.put_row(RowKey { window, server, player }, row),
@@ -100,9 +101,11 @@ impl Engine {
         self.global.delete_row(source, key)?;
         let Some(record) = self.global.player_record(source, player)? else { return Ok(()) };
         self.global.board_cache.mark_dirty(window, player);
-        let of_player = self.global.player_window_mut(source, window, record.game, player)?;
-        of_player.servers.retain(|other| *other != server);
-        if of_player.servers.is_empty() {
+        let has_no_rows = self.global.change_player_window(source, window, record.game, player, |it| {
+            it.servers.retain(|other| *other != server);
+            it.servers.is_empty()
+        })?;
+        if has_no_rows {
             self.global.delete_player_window(window, record.game, player);
         }
         Ok(())

@@ -297,7 +297,7 @@ impl RebuiltState<'_> {
     fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, ReadError> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
-            let known = self.engine.global.player_windows.get(window, player).cloned();
+            let known = self.engine.global.player_windows.get(window, player);
             let found = if known.is_some() { known } else { self.reader.player_window(window, player)? };
             let Some(mut player_window) = found else { continue };
             merged.iter().for_each(|before| player_window.merge_person(before));
