@@ -1,12 +1,13 @@
 //! Boards that are updated from lists, commit by commit, equal boards that are built from all rows: of players on one and
-//! on several servers at once, with and without tags.
+//! on several servers at once, with and without tags and tie-breakers, with corrections between the lists, and with records
+//! that are in memory or not.
 
-use clqd::engine::EngineSettings;
+use clqd::engine::{CacheLimits, EngineSettings, WindowBoards};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::{Ranking, Scope, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
-use clqd::view::board::{BoardQuery, BoardRow, BoardSelector};
+use clqd::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 
 use crate::scans;
 
@@ -39,11 +40,36 @@ fn boards(state: &State) -> Vec<(String, Entries)> {
     each.map(board).collect()
 }
 
+/// A change by an admin.
+fn correct(state: &mut State, rng: &mut SplitMix64, now_ms: i64) {
+    state.commit().unwrap();
+    let State { engine, store } = state;
+    let mut any_of = |servers| ServerUrl::parse(&url(rng.below(servers))).unwrap();
+    let (server, some) = (any_of(SERVERS), any_of(2));
+    let mut name = || PlayerSelector::Name(format!("p{}", rng.below(PLAYERS)));
+    let (one, other) = (name(), name());
+    match rng.below(6) {
+        0 => _ = engine.tag_server(&server, &["ctf".to_owned()], &["duel".to_owned()]).unwrap(),
+        1 => _ = engine.tag_server(&server, &["duel".to_owned()], &["ctf".to_owned()]).unwrap(),
+        // Most servers always count.
+        2 => _ = engine.greylist(store, &some, Some("fake".to_owned())).unwrap(),
+        3 => _ = engine.greylist(store, &some, None).unwrap(),
+        // The player may be unknown, or both may be the same.
+        4 => _ = engine.forget_player(store, "baseq3", &one, now_ms),
+        _ => _ = engine.merge_players(store, "baseq3", &one, &other),
+    }
+    state.commit().unwrap();
+}
+
 fn play(seed: u64) {
     let mut rng = SplitMix64::from_parts(&[seed, 0xB0A2]);
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let ties = if seed % 3 == 0 { vec!["points elo".parse().unwrap()] } else { Vec::new() };
+    let settings = EngineSettings { tie_breakers: ties, ..EngineSettings::default() };
+    let mut state = State::open(dir.path(), store, settings).unwrap();
+    let player_windows_max = if seed % 2 == 0 { 3 } else { 1_000 };
+    state.engine.set_cache_limits(CacheLimits { player_windows_max, ..CacheLimits::NONE });
     for server in 0..SERVERS {
         let tags = [("ctf", server % 3 == 0), ("duel", server < 2)];
         let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
@@ -52,6 +78,8 @@ fn play(seed: u64) {
     let window = state.engine.running_windows()[0];
     state.commit_and_build_boards(window).unwrap();
     let mut now_ms = START_MS;
+    // New boards, and the list before which they are installed.
+    let mut building: Option<(usize, WindowBoards)> = None;
     // The players on each server and their points. Some players are on several servers at once.
     let mut lists: Vec<Vec<(usize, i64)>> = vec![Vec::new(); SERVERS];
     for number in 0..LISTS {
@@ -76,20 +104,34 @@ fn play(seed: u64) {
             state.commit().unwrap();
             _ = state.engine.refresh_boards(&state.store, 1 + rng.below(20)).unwrap();
         }
+        if rng.bool(0.05) {
+            correct(&mut state, &mut rng, now_ms);
+        }
+        if building.is_none() && rng.bool(0.02) {
+            let plan = state.engine.plan_boards(window);
+            let built = clqd::state::build_boards(&plan, &state.store.reader()).unwrap();
+            building = Some((number + rng.below(10), built));
+        }
+        if let Some((_, built)) = building.take_if(|(ends, _)| *ends <= number) {
+            state.engine.install_boards(built);
+        }
         if number % 100 != 99 {
             continue;
         }
         state.commit_and_build_boards(window).unwrap();
+        building = None;
         let updated = boards(&state);
-        assert!(updated.iter().all(|(_, entries)| number < 200 || !entries.is_empty()), "{updated:?}");
+        assert!(updated[3..5].iter().all(|(_, entries)| number < 200 || !entries.is_empty()), "{updated:?}");
         let built = clqd::state::build_boards(&state.engine.plan_boards(window), &state.store.reader()).unwrap();
         state.engine.install_boards(built);
         state.commit_and_build_boards(window).unwrap();
-        assert_eq!(updated, boards(&state), "seed {seed}, after list {number}");
+        for (updated, built) in updated.iter().zip(&boards(&state)) {
+            assert_eq!(updated, built, "seed {seed}, after list {number}");
+        }
     }
 }
 
 #[test]
 fn boards_updated_from_lists_equal_built_ones() {
-    (1..=20).for_each(play);
+    (1..=std::env::var("CLQD_SEEDS").map_or(40, |text| text.parse().unwrap())).for_each(play);
 }

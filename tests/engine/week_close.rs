@@ -10,9 +10,10 @@ use clqd::engine::{EngineSettings, Event, Outcome};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::calendar::HOUR_MS;
-use clqd::model::{ArchiveJob, OutboxKey, ServerUrl};
+use clqd::model::{ArchiveJob, OutboxKey, Ranking, Scope, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
+use clqd::view::board::{BoardQuery, BoardSelector};
 
 const SERVERS: u32 = 30;
 const MONDAY_MS: i64 = 1_764_547_200_000; // 2025-12-01 00:00 UTC
@@ -381,4 +382,29 @@ fn scans_count_immediately_after_time_reset() {
     let series = server.series.as_ref().unwrap();
     let last_ms = MONDAY_MS + 240 * 60_000;
     assert_eq!(series.newest_ten_minutes_ms, (last_ms / 600_000 - 1) * 600_000);
+}
+
+#[test]
+fn greylisted_server_leaves_the_boards_of_a_reopened_week() {
+    use synthetic::{close_all, end_ms, play, url, week};
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path(), 1_000);
+    state.engine.add_server(url(1), vec!["ctf".to_owned()], MONDAY_MS).unwrap();
+    play(&mut state, 1, 6, 0, 0..120);
+    close_all(&mut state, end_ms(0));
+    let tagged = |state: &mut State| {
+        state.commit_and_build_boards(week().into()).unwrap();
+        let (scope, window) = (Scope::Tag("ctf".to_owned()), Some(clqd::model::calendar::week_label(week())));
+        let board = BoardSelector { scope, ranking: Ranking::Time, window, at_ms: None };
+        state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 10 }).unwrap().rows.len()
+    };
+    assert_eq!(tagged(&mut state), 6);
+    // A closed week keeps the rows of the server.
+    state.engine.greylist(&state.store, &url(1), Some("fake".to_owned())).unwrap();
+    assert_eq!(tagged(&mut state), 6);
+    state.engine.reopen_week(week()).unwrap();
+    assert_eq!(tagged(&mut state), 0, "reopened");
+    close_all(&mut state, end_ms(0));
+    assert_eq!(tagged(&mut state), 0, "closed again");
 }

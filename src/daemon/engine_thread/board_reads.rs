@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineEnded, EngineHandle, EngineThread};
 use crate::api::StateView;
-use crate::engine::WindowBoards;
+use crate::engine::{ReadError, WindowBoards};
 use crate::view::board::BoardsSelector;
 
 type BoardRead = Box<dyn FnOnce(&StateView<'_>) + Send>;
@@ -39,10 +39,19 @@ impl EngineThread {
         if self.waiting_reads.is_empty() {
             return Ok(());
         }
-        self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)?;
+        self.refresh_boards()?;
         for waiting in std::mem::take(&mut self.waiting_reads) {
             self.read_or_wait_for_boards(waiting)?;
         }
+        Ok(())
+    }
+
+    /// Updates some entries of boards. After a restart millions of players are dirty, and most become clean by their next
+    /// lists: results of scans come first then.
+    pub(super) fn refresh_boards(&mut self) -> Result<(), ReadError> {
+        let is_far_behind = self.state.engine.dirty_players_of_all() > BOARD_UPDATES_PER_COMMIT;
+        let divisor = if is_far_behind && self.outcomes_queued > 0 { 10 } else { 1 };
+        self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT / divisor)?;
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::silence::Silence;
-use super::{BOARD_UPDATES_PER_COMMIT, EngineThread, NameRemoval};
+use super::{EngineThread, NameRemoval};
 use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
 use crate::daemon::views::EngineThreadStatus;
@@ -158,10 +158,7 @@ impl EngineThread {
         let seq = self.log.last_seq();
         let results = self.take_scan_results();
         self.unsynced.extend(results.into_iter().map(|send| (seq, send)));
-        self.state
-            .engine
-            .refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT)
-            .context("cannot read the state")?;
+        self.refresh_boards().context("cannot read the state")?;
         self.publish();
         Ok(())
     }

@@ -9,14 +9,17 @@
 
 use crate::engine::ReadError;
 use std::borrow::Cow;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::board::{Board, BoardEntry};
 use crate::engine::boards::group::{BoardOrders, Group, GroupBoards, WindowBoards};
+use crate::engine::boards::known_rows::PlayerSet;
 use crate::engine::chunked_vec::ChunkedVec;
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
+use crate::model::server::ServerRecord;
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// Parts of a pass: more than there are cores, so that no core waits long for the last part.
@@ -55,6 +58,8 @@ pub struct BuildPlan {
     /// By server key: whether the server is in no group.
     pub(super) excluded_servers: Vec<bool>,
     pub(super) tags: FxHashMap<ServerKey, Vec<TagKey>>,
+    /// Records of servers with players, in order of key: rows held by presences are not among the written rows.
+    pub(super) live: Vec<(ServerKey, Arc<ServerRecord>)>,
     /// The next player's key.
     pub(super) players_end: u32,
 }
@@ -68,11 +73,8 @@ const ENTRIES_PER_CHUNK: usize = 16_384;
 /// The result of the first pass for a part of the players.
 #[derive(Default)]
 struct PlayerPass {
-    /// By player, from the first of the part on: [`NO_ROWS`], or the game, combined with
-    /// [`MULTI_SERVER`].
+    /// By player, from the first of the part on: [`NO_ROWS`], or the game, combined with [`FLAGS`].
     games: Vec<u32>,
-    /// Players with rows on several servers of a tag.
-    multi_server: Vec<(TagKey, PlayerKey)>,
     rated: EntriesByGroup,
     /// In groups whose boards are ordered by both rating and row.
     ratings: Vec<((Group, PlayerKey), Rating)>,
@@ -82,14 +84,27 @@ struct PlayerPass {
 const NO_ROWS: u32 = u32::MAX;
 /// The player has rows on several servers of the game.
 const MULTI_SERVER: u32 = 1 << 31;
+/// The player has a row on one server and on no other, which may not count.
+const SINGLE_SERVER: u32 = 1 << 30;
+const FLAGS: u32 = MULTI_SERVER | SINGLE_SERVER;
 
 /// The result of the first pass, as input of the second.
 #[derive(Default)]
 struct PlayerIndex {
     /// See [`PlayerPass`].
     games: Vec<u32>,
-    multi_server: FxHashSet<(TagKey, PlayerKey)>,
     ratings: FxHashMap<(Group, PlayerKey), Rating>,
+    /// Players with rows on one server whose row was read, a bit for each. Rows may be written meanwhile: of a second one
+    /// the player is dirty, but must not have two entries.
+    seen: Vec<AtomicU64>,
+}
+
+impl PlayerIndex {
+    /// Returns false if it was noted before.
+    fn note_row(&self, player: PlayerKey) -> bool {
+        let (at, bit) = (player.0 as usize / 64, 1 << (player.0 % 64));
+        self.seen.get(at).is_some_and(|bits| bits.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+    }
 }
 
 /// The result of the second pass for a part of the rows.
@@ -118,11 +133,11 @@ impl BuildPlan {
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
         for known in run_parts(workers, |part| self.read_players(source, key_range(part, self.players_end)))? {
             players.games.extend(known.games);
-            players.multi_server.extend(known.multi_server);
             players.ratings.extend(known.ratings);
             add(known.rated);
         }
 
+        players.seen.resize_with(players.games.len().div_ceil(64), AtomicU64::default);
         let servers_end = self.excluded_servers.len() as u32;
         let mut gathered: FxHashMap<(Group, PlayerKey), PlayerRow> = FxHashMap::default();
         for read in run_parts(workers, |part| self.read_rows(source, key_range(part, servers_end), &players))? {
@@ -134,13 +149,19 @@ impl BuildPlan {
         let mut entries = EntriesByGroup::default();
         gathered.drain().for_each(|((group, player), row)| self.add_row(&mut entries, &players, group, player, &row));
         add(entries);
+        let mut single = PlayerSet::default();
+        for (player, of_player) in (0..).zip(&players.games) {
+            if *of_player != NO_ROWS && of_player & SINGLE_SERVER != 0 {
+                single.insert(PlayerKey(player));
+            }
+        }
         drop((gathered, players));
 
         let mut jobs = Vec::new();
         for (group, entries) in all {
             jobs.extend(Ranking::ALL.into_iter().zip(entries).map(|(ranking, entries)| (group, ranking, entries)));
         }
-        Ok(self.order(jobs, workers))
+        Ok(WindowBoards { single, ..self.order(jobs, workers) })
     }
 
     fn read_players(&self, source: &dyn WindowReader, players: std::ops::Range<u32>) -> Result<PlayerPass, ReadError> {
@@ -161,13 +182,13 @@ impl BuildPlan {
                 if let Some(rating) = of_player.rating(group.tag()) {
                     self.add_rating(&mut known, group, player, rating);
                 }
-                match group.tag() {
-                    Some(tag) if servers > 1 => known.multi_server.push((tag, player)),
-                    Some(_) => {}
-                    None => {
-                        known.games[(player.0 - first) as usize] =
-                            of_player.game.0 | if servers > 1 { MULTI_SERVER } else { 0 };
-                    }
+                if group.tag().is_none() {
+                    let flag = match of_player.servers.len() {
+                        1 => SINGLE_SERVER,
+                        _ if servers > 1 => MULTI_SERVER,
+                        _ => 0,
+                    };
+                    known.games[(player.0 - first) as usize] = of_player.game.0 | flag;
                 }
             }
         })?;
@@ -181,24 +202,34 @@ impl BuildPlan {
         players: &PlayerIndex,
     ) -> Result<RowPass, ReadError> {
         let mut read = RowPass::default();
-        source.each_row(self.window, servers, &mut |server, player, row| {
+        let mut add = |server: ServerKey, player: PlayerKey, row: &PlayerRow| {
             let of_player = players.games.get(player.0 as usize).copied().unwrap_or(NO_ROWS);
-            if of_player == NO_ROWS || !self.counts(server) {
+            let gathers = of_player & MULTI_SERVER != 0;
+            if of_player == NO_ROWS || !self.counts(server) || !gathers && !players.note_row(player) {
                 return;
             }
-            for group in self.groups(GameKey(of_player & !MULTI_SERVER), server) {
-                let gathers = match group.tag() {
-                    None => of_player & MULTI_SERVER != 0,
-                    Some(tag) => players.multi_server.contains(&(tag, player)),
-                };
+            for group in self.groups(GameKey(of_player & !FLAGS), server) {
                 if gathers {
                     let sum = read.multi_server_rows.entry((group, player));
-                    sum.and_modify(|sum| sum.merge(&row)).or_insert_with(|| row.clone());
+                    sum.and_modify(|sum| sum.merge(row)).or_insert_with(|| row.clone());
                 } else {
-                    self.add_row(&mut read.entries, players, group, player, &row);
+                    self.add_row(&mut read.entries, players, group, player, row);
                 }
             }
+        };
+        let from = self.live.partition_point(|(server, _)| server.0 < servers.start);
+        let live = &self.live[from..self.live.partition_point(|(server, _)| server.0 < servers.end)];
+        source.each_row(self.window, servers, &mut |server, player, row| {
+            let record = live.binary_search_by_key(&server, |(server, _)| *server).map(|at| &live[at].1);
+            let mut presences = record.iter().flat_map(|record| record.presences());
+            if !presences.any(|presence| presence.player == player && presence.row(self.window).is_some()) {
+                add(server, player, &row);
+            }
         })?;
+        for (server, record) in live {
+            let rows = record.presences().filter_map(|presence| Some((presence.player, presence.row(self.window)?)));
+            rows.for_each(|(player, row)| add(*server, player, row));
+        }
         Ok(read)
     }
 

@@ -3,9 +3,9 @@
 //!
 //! The cache is not stored. An entry is computed from the player's rows on the servers of the
 //! scope and their rating in it. A snapshot has the rows at hand that it changes: the row of a player gives the entry at
-//! once, if the player has no others; on a server without tags also with others, which are kept packed (`update`). Only
-//! boards whose scores have changed get it. Otherwise code that changes a row only marks the player dirty, and a refresh
-//! computes the entries again, and keeps the rows (`refresh`). The boards of one window are built together, on
+//! once, if the player has no others; on a server without tags also with others, which are kept packed (`known_rows`,
+//! `update`). Only boards whose scores have changed get it. Otherwise code that changes a row only marks the player dirty,
+//! and a refresh computes the entries again, and keeps the rows (`refresh`). The boards of one window are built together, on
 //! another thread if necessary ([`BuildPlan`]); players who change during the build are
 //! refreshed after it.
 //!
@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
-use super::kept_rows::KeptRows;
+use super::known_rows::KnownRows;
 use super::ranking_set::RankingSet;
 use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, ServerKey, TagKey, WindowKey};
@@ -40,13 +40,6 @@ pub(in crate::engine) struct BoardCache {
 
 /// How long a measured memory of boards is reported, ms.
 const MEMORY_AGE_MAX_MS: i64 = 60_000;
-
-/// Kept rows: some 150 bytes each. With fewer than there are, rows are read for each list: half of the time of the engine
-/// thread with 1.6 million players online.
-const KEPT_ROWS_MAX: usize = 4_000_000;
-
-/// The last quarter of them is for players on more servers than this, whose rows cost most to read.
-const FEW_SERVERS: usize = 16;
 
 /// The boards of a window, which replicas of the engine share: a reader sees each change at once.
 #[derive(Debug)]
@@ -81,31 +74,43 @@ pub(super) struct CachedWindow {
     pub(super) boards: Option<Arc<SharedBoards>>,
     /// Dirty players of `boards`.
     pub(super) dirty: DirtyPlayers,
-    /// Dirty players of boards that are being built.
-    dirty_since_plan: Option<DirtyPlayers>,
-    /// The rows of players on several counted servers of the game, so that a list of one of them gives their entries at once.
-    kept: FxHashMap<PlayerKey, KeptRows>,
-    kept_rows: usize,
+    /// The build of new boards.
+    build: Option<BoardsInBuild>,
+    pub(super) known: KnownRows,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
 }
 
+/// What changes while boards are built.
+#[derive(Debug)]
+struct BoardsInBuild {
+    dirty: DirtyPlayers,
+    /// Players whose number of rows may not be the one that the build sees.
+    unsure: Vec<PlayerKey>,
+}
+
 impl CachedWindow {
     fn mark_dirty(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
-        let forgotten = self.kept.remove(&player);
-        self.kept_rows -= forgotten.map_or(0, |rows| rows.len());
+        self.known.forget(player);
+        if let Some(build) = &mut self.build {
+            build.unsure.push(player);
+        }
+        self.mark_entries(player, changed, left);
+    }
+
+    fn mark_entries(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
         if self.boards.is_some() {
             self.dirty.insert(player, changed, left);
             self.compacted_bytes = None;
         }
-        if let Some(dirty) = &mut self.dirty_since_plan {
-            dirty.insert(player, changed, left);
+        if let Some(build) = &mut self.build {
+            build.dirty.insert(player, changed, left);
         }
     }
 
-    /// Marks a player dirty whom a server has listed.
+    /// Marks a player dirty whom a server has listed. Their known rows are right.
     pub(super) fn mark_listed(&mut self, player: PlayerKey, changed: RankingSet) {
-        self.mark_dirty(player, changed, &[]);
+        self.mark_entries(player, changed, &[]);
         if self.boards.is_some() {
             self.dirty.note_listed(player);
         }
@@ -117,9 +122,13 @@ impl CachedWindow {
         self.boards.as_ref().map_or(0, |boards| boards.last_used.load(Ordering::Relaxed))
     }
 
-    /// Whether the entries of a player are up to date, and no boards are being built.
-    pub(super) fn is_clean(&self, player: PlayerKey) -> bool {
-        self.dirty_since_plan.is_none() && !self.dirty.contains(player)
+    /// The rankings in which the entries of a player are out of date, who is not dirty any more. `None`: boards are being
+    /// built, or entries in other groups than those of a listed server may be out of date.
+    pub(super) fn take_dirty(&mut self, player: PlayerKey, is_single: bool) -> Option<RankingSet> {
+        match self.build {
+            Some(_) => None,
+            None => self.dirty.take_listed(player, is_single),
+        }
     }
 
     /// Entries have changed: the memory must be measured again.
@@ -127,23 +136,9 @@ impl CachedWindow {
         self.compacted_bytes = None;
     }
 
-    /// Keeps a player's rows until one of them changes otherwise than by [`CachedWindow::sum_with`].
-    pub(super) fn keep_rows(&mut self, player: PlayerKey, rows: Vec<(ServerKey, PlayerRow)>) {
-        let most = if rows.len() > FEW_SERVERS { KEPT_ROWS_MAX } else { KEPT_ROWS_MAX / 4 * 3 };
-        if rows.len() > 1 && self.kept_rows + rows.len() <= most {
-            self.kept_rows += rows.len();
-            let before = self.kept.insert(player, KeptRows::new(rows));
-            self.kept_rows -= before.map_or(0, |rows| rows.len());
-        }
-    }
-
-    /// The sum of a player's rows, of which the one on this server has changed. `None`: they are not kept.
-    pub(super) fn sum_with(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) -> Option<PlayerRow> {
-        self.kept.get_mut(&player)?.replace(server, row)
-    }
-
+    /// Nothing is known about rows any more.
     fn forget_rows(&mut self) {
-        (self.kept, self.kept_rows) = (FxHashMap::default(), 0);
+        self.known = KnownRows::default();
     }
 }
 
@@ -159,14 +154,41 @@ impl BoardCache {
         cached.mark_dirty(player, RankingSet::ALL, left);
     }
 
+    /// A server has listed a player, whose entries change otherwise than in their scores. The list is passed on, too.
+    pub fn mark_listed(&mut self, window: WindowKey, player: PlayerKey) {
+        let cached = self.windows.get_mut(&window);
+        cached.into_iter().for_each(|cached| cached.mark_listed(player, RankingSet::ALL));
+    }
+
+    /// A player has left a server. The row is the last one there.
+    pub fn mark_left(&mut self, window: WindowKey, server: ServerKey, player: PlayerKey, row: &PlayerRow) {
+        let Some(cached) = self.windows.get_mut(&window) else { return };
+        cached.known.replace(player, server, row);
+        cached.mark_entries(player, RankingSet::ALL, &[]);
+    }
+
+    /// A player has a row on one more server, of now so many. A list with the row follows.
+    pub fn note_new_row(&mut self, window: WindowKey, player: PlayerKey, servers: usize) {
+        let Some(cached) = self.windows.get_mut(&window) else { return };
+        cached.known.set_single(player, servers == 1);
+        if let Some(build) = &mut cached.build {
+            build.unsure.push(player);
+        }
+    }
+
     /// The rows of a server start or stop counting. `tags_before` are its tags before the
     /// change.
     pub fn mark_server_dirty(&mut self, server: ServerKey, tags_before: &[TagKey]) {
+        let windows: Vec<WindowKey> = self.windows.keys().copied().collect();
+        windows.into_iter().for_each(|window| self.mark_server_dirty_in(window, server, tags_before));
+    }
+
+    /// As [`BoardCache::mark_server_dirty`], in one window.
+    pub fn mark_server_dirty_in(&mut self, window: WindowKey, server: ServerKey, tags_before: &[TagKey]) {
+        let Some(cached) = self.windows.get_mut(&window) else { return };
+        cached.forget_rows();
         let left: Groups = tags_before.iter().map(|tag| Group::Tag(*tag)).collect();
-        for (window, cached) in &mut self.windows {
-            cached.forget_rows();
-            add_groups(self.dirty_servers.entry((*window, server)).or_default(), &left);
-        }
+        add_groups(self.dirty_servers.entry((window, server)).or_default(), &left);
     }
 
     /// Groups that the players of a server may have left and are not marked for yet.
@@ -229,21 +251,24 @@ impl BoardCache {
         self.orders = orders;
     }
 
-    /// The boards of a window are being built, without these players and those who change from now on.
-    pub(super) fn begin_build(&mut self, window: WindowKey, present: DirtyPlayers) {
-        self.windows.entry(window).or_default().dirty_since_plan = Some(present);
+    /// The boards of a window are being built, without these players and those who change from now on. `unsure`: of
+    /// these the build does not see all rows.
+    pub(super) fn begin_build(&mut self, window: WindowKey, dirty: DirtyPlayers, unsure: Vec<PlayerKey>) {
+        self.windows.entry(window).or_default().build = Some(BoardsInBuild { dirty, unsure });
     }
 
     /// Installs boards whose build has begun, unless they have a previous order.
     pub(super) fn install(&mut self, mut boards: WindowBoards) {
         let Some(cached) = self.windows.get_mut(&boards.window) else { return };
-        let Some(changed) = cached.dirty_since_plan.take() else { return };
+        let Some(BoardsInBuild { dirty, unsure }) = cached.build.take() else { return };
         if !boards.adopt_orders(&self.orders) {
             return;
         }
         cached.compacted_bytes = None;
-        cached.forget_rows();
-        (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), changed);
+        let mut single = std::mem::take(&mut boards.single);
+        unsure.into_iter().for_each(|player| single.remove(player));
+        cached.known = KnownRows::of_singles(single);
+        (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), dirty);
     }
 
     /// The boards of a window are queried.
@@ -286,7 +311,7 @@ impl BoardCache {
         self.windows.keys().filter_map(|window| self.memory_bytes_of(*window, now_ms)).sum()
     }
 
-    /// Memory of the boards of a window, bytes. That of windows that have ended is known; for the
+    /// Memory of the boards of a window and of the rows kept for them, bytes. That of windows that have ended is known; for the
     /// others it takes a pass over their blocks, a few ms for each board of 10 million entries.
     pub fn memory_bytes_of(&self, window: WindowKey, now_ms: i64) -> Option<u64> {
         let cached = self.windows.get(&window)?;
@@ -298,7 +323,7 @@ impl BoardCache {
             *measured = Some((now_ms, bytes));
             bytes
         });
-        Some(bytes as u64)
+        Some((bytes + cached.known.heap_bytes()) as u64)
     }
 
     /// A window has ended: its boards are compacted.
@@ -331,9 +356,10 @@ impl BoardCache {
         is_recent: impl Fn(WindowKey) -> bool,
     ) {
         while self.windows.values().filter_map(|cached| cached.compacted_bytes).sum::<usize>() as u64 > bytes_max {
-            let frozen = self.windows.iter().filter(|(window, s)| {
-                s.compacted_bytes.is_some() && s.dirty_since_plan.is_none() && !is_needed(**window)
-            });
+            let frozen = self
+                .windows
+                .iter()
+                .filter(|(window, s)| s.compacted_bytes.is_some() && s.build.is_none() && !is_needed(**window));
             let oldest = frozen.min_by_key(|(window, s)| (is_recent(**window), s.last_used(), **window));
             let oldest = oldest.map(|(window, _)| *window);
             let Some(oldest) = oldest else { return };

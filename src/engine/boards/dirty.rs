@@ -58,8 +58,24 @@ impl DirtyPlayers {
         self.players.is_empty()
     }
 
-    pub fn contains(&self, player: PlayerKey) -> bool {
-        self.players.contains_key(&player)
+    /// Takes a player whom a server has listed, if there is one. Returns what has changed; `None`: the player may have
+    /// left groups, or has other groups than those of the server.
+    pub fn take_listed(&mut self, player: PlayerKey, is_single: bool) -> Option<RankingSet> {
+        match self.players.get(&player) {
+            None => Some(RankingSet::default()),
+            Some(_) if !is_single || self.left.contains_key(&player) => None,
+            Some(_) => self.players.remove(&player).map(|dirty| dirty.changed),
+        }
+    }
+
+    /// Puts players back that were taken.
+    pub fn put_back(&mut self, players: impl Iterator<Item = (PlayerKey, DirtyPlayer, Groups)>) {
+        for (player, dirty, left) in players {
+            self.insert(player, dirty.changed, &left);
+            if dirty.is_listed {
+                self.note_listed(player);
+            }
+        }
     }
 
     /// Takes up to `most` players.
@@ -79,7 +95,7 @@ impl DirtyPlayers {
 }
 
 /// Adds groups that are not in the list yet.
-pub(super) fn add_groups(groups: &mut Groups, more: &[Group]) {
+pub(in crate::engine) fn add_groups(groups: &mut Groups, more: &[Group]) {
     for group in more {
         if !groups.contains(group) {
             groups.push(*group);

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
+use super::known_rows::PlayerSet;
 use super::ranking_set::RankingSet;
 use crate::board::Board;
 use crate::board::order::{Order, Orders};
@@ -52,16 +53,18 @@ impl GroupBoards {
 }
 
 /// The boards of all games and tags in one window.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct WindowBoards {
     pub(super) window: WindowKey,
     pub(super) boards: FxHashMap<Group, GroupBoards>,
     pub(super) orders: BoardOrders,
+    /// Of new boards: players with rows on one server only.
+    pub(super) single: PlayerSet,
 }
 
 impl WindowBoards {
     pub(super) fn empty(window: WindowKey, orders: BoardOrders) -> WindowBoards {
-        WindowBoards { window, boards: FxHashMap::default(), orders }
+        WindowBoards { window, boards: FxHashMap::default(), orders, single: PlayerSet::default() }
     }
 
     pub fn window(&self) -> WindowKey {
@@ -126,13 +129,15 @@ impl WindowBoards {
     ) {
         let mut row = Cow::Borrowed(row);
         let orders = self.orders.for_group(group);
-        let has_tie_breaker = |ranking: Ranking| {
-            orders.order(ranking).tie.is_some_and(|(by, _)| ranking == Ranking::Elo || by == Ranking::Elo)
-        };
-        if changed.contains(Ranking::Elo) || Ranking::ALL.into_iter().any(has_tie_breaker) {
+        if self.needs_rating(group, changed) {
             row.to_mut().set_rating(rating.unwrap_or(Rating::UNRATED));
         }
         self.boards_mut(group).put(&orders, player, &row, changed);
+    }
+
+    /// Whether [`WindowBoards::put`] needs the rating of the player.
+    pub(super) fn needs_rating(&self, group: Group, changed: RankingSet) -> bool {
+        changed.contains(Ranking::Elo) || self.orders.for_group(group).tie_break_uses_rating()
     }
 
     pub(super) fn boards_mut(&mut self, group: Group) -> &mut GroupBoards {

@@ -13,25 +13,28 @@ const FAN_OUT: usize = 16;
 /// A row is some 150 bytes.
 #[derive(Debug)]
 pub(super) struct KeptRows {
-    /// In order.
-    servers: Box<[ServerKey]>,
+    /// In the order in which their rows were added: a search through 5,000 of them takes less time than one sum.
+    servers: Vec<ServerKey>,
     /// The rows on these servers, then the sums of each [`FAN_OUT`] of the level before; the last level has at most
     /// [`FAN_OUT`].
-    levels: Vec<Box<[PackedRow]>>,
+    levels: Vec<Vec<PackedRow>>,
 }
 
 impl KeptRows {
     /// Of at least one row.
-    pub fn new(mut rows: Vec<(ServerKey, PlayerRow)>) -> KeptRows {
-        rows.sort_unstable_by_key(|(server, _)| *server);
-        let mut level: Box<[PackedRow]> = rows.iter().map(|(_, row)| PackedRow::pack(row)).collect();
-        let mut levels = Vec::with_capacity(1);
-        while level.len() > FAN_OUT {
+    pub fn new(rows: &[(ServerKey, PlayerRow)]) -> KeptRows {
+        let leaves = rows.iter().map(|(_, row)| PackedRow::pack(row)).collect();
+        let mut kept = KeptRows { servers: rows.iter().map(|(server, _)| *server).collect(), levels: vec![leaves] };
+        kept.add_levels();
+        kept
+    }
+
+    /// Adds levels of sums until the last is short enough.
+    fn add_levels(&mut self) {
+        while let Some(level) = self.levels.last().filter(|level| level.len() > FAN_OUT) {
             let sums = level.chunks(FAN_OUT).map(|rows| PackedRow::pack(&sum(rows))).collect();
-            levels.push(std::mem::replace(&mut level, sums));
+            self.levels.push(sums);
         }
-        levels.push(level);
-        KeptRows { servers: rows.into_iter().map(|(server, _)| server).collect(), levels }
     }
 
     /// Number of rows.
@@ -39,18 +42,39 @@ impl KeptRows {
         self.servers.len()
     }
 
-    /// Replaces the row on a server. Returns the sum of all rows; `None`: there is none on this server.
-    pub fn replace(&mut self, server: ServerKey, row: &PlayerRow) -> Option<PlayerRow> {
-        let mut at = self.servers.binary_search(&server).ok()?;
-        let mut changed = PackedRow::pack(row);
-        let (top, below) = self.levels.split_last_mut()?;
-        for level in below {
-            level[at] = changed;
+    /// The sum of all rows.
+    pub fn sum(&self) -> PlayerRow {
+        sum(self.levels.last().expect("there is a level"))
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = (ServerKey, &PackedRow)> {
+        self.servers.iter().copied().zip(&self.levels[0])
+    }
+
+    /// Replaces the row on a server. Returns false if there is none.
+    pub fn replace(&mut self, server: ServerKey, row: &PlayerRow) -> bool {
+        let at = self.servers.iter().position(|known| *known == server);
+        at.map(|at| self.set(at, PackedRow::pack(row))).is_some()
+    }
+
+    /// Adds the row on a server that has none.
+    pub fn add(&mut self, server: ServerKey, row: &PlayerRow) {
+        self.servers.push(server);
+        self.set(self.servers.len() - 1, PackedRow::pack(row));
+        self.add_levels();
+    }
+
+    /// Sets a row or adds it at the end, and computes the sums above it.
+    fn set(&mut self, mut at: usize, mut changed: PackedRow) {
+        for level in &mut self.levels {
+            match level.get_mut(at) {
+                Some(before) => *before = changed,
+                None => level.push(changed),
+            }
             at /= FAN_OUT;
-            changed = PackedRow::pack(&sum(level.chunks(FAN_OUT).nth(at)?));
+            changed = PackedRow::pack(&sum(level.chunks(FAN_OUT).nth(at).expect("it contains what was set")));
         }
-        top[at] = changed;
-        Some(sum(top))
     }
 }
 
@@ -69,26 +93,37 @@ mod tests {
 
     #[test]
     fn sum_is_that_of_all_rows() {
-        for count in [1_u32, 2, 15, 16, 17, 100, 256, 257, 5_000] {
-            let row = |server: u32, points: i64| {
-                let mut row = PlayerRow { points, measured_ms: u64::from(server), ..PlayerRow::new(0, 0.0) };
-                row.clq1_segments.insert(u64::from(server * 7 % 31), points);
-                row
-            };
+        let row = |server: u32, points: i64| {
+            let mut row = PlayerRow { points, measured_ms: u64::from(server), ..PlayerRow::new(0, 0.0) };
+            row.clq1_segments.insert(u64::from(server * 7 % 31), points);
+            row
+        };
+        for count in [1_u32, 2, 15, 16, 17, 100, 255, 256, 257, 5_000] {
             // Not in order.
             let mut rows: Vec<_> = (0..count).rev().map(|n| (ServerKey(2 * n), row(n, 3))).collect();
-            let mut kept = KeptRows::new(rows.clone());
-            assert_eq!(kept.len(), count as usize);
-            for at in [0, count / 2, count - 1] {
-                let server = rows[at as usize].0;
-                rows[at as usize].1 = row(server.0, i64::from(at) + 9);
+            let mut kept = KeptRows::new(&rows);
+            let check = |kept: &KeptRows, rows: &[(ServerKey, PlayerRow)]| {
                 let expected = rows.iter().map(|(_, row)| row.clone()).reduce(|mut sum, row| {
                     sum.merge(&row);
                     sum
                 });
-                assert_eq!(kept.replace(server, &rows[at as usize].1), expected, "{count} rows, {at}");
+                assert_eq!(Some(kept.sum()), expected, "{} rows", rows.len());
+                assert_eq!(kept.len(), rows.len());
+                assert!(kept.rows().map(|(server, row)| (server, row.unpack())).eq(rows.iter().cloned()));
+            };
+            check(&kept, &rows);
+            for at in [0, count / 2, count - 1] {
+                let server = rows[at as usize].0;
+                rows[at as usize].1 = row(server.0, i64::from(at) + 9);
+                assert!(kept.replace(server, &rows[at as usize].1));
+                check(&kept, &rows);
             }
-            assert_eq!(kept.replace(ServerKey(1), &row(1, 1)), None);
+            assert!(!kept.replace(ServerKey(1), &row(1, 1)));
+            for n in 0..20 {
+                rows.push((ServerKey(2 * n + 1), row(n, 5)));
+                kept.add(ServerKey(2 * n + 1), &row(n, 5));
+                check(&kept, &rows);
+            }
         }
     }
 }

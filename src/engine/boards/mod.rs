@@ -5,6 +5,7 @@ pub(super) mod cache;
 pub(super) mod dirty;
 pub(super) mod group;
 mod kept_rows;
+pub(super) mod known_rows;
 pub(super) mod positions;
 pub(super) mod query;
 mod query_context;

@@ -8,13 +8,17 @@
 use super::cache::SharedBoards;
 use super::dirty::{DirtyPlayer, DirtyServer, Groups, add_groups};
 use super::group::Group;
+use super::kept_rows::KeptRows;
 use crate::engine::rows::RowPage;
 use crate::engine::{Engine, ReadError, ServerState, StateReader};
 use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, ServerKey, WindowKey};
 
+/// Adding up so many kept rows takes as long as reading one.
+const KEPT_ROWS_PER_READ: usize = 16;
+
 impl Engine {
-    /// Refreshes the entries of up to `most` dirty players, or marks players dirty. Boards then
+    /// Refreshes entries of dirty players, or marks players dirty, until it has read `most` rows. Boards then
     /// show changes that are not committed, too. Returns whether there are more.
     pub fn refresh_boards(&mut self, source: &dyn StateReader, most: usize) -> Result<bool, ReadError> {
         let mut left = most;
@@ -33,13 +37,14 @@ impl Engine {
             let Some(cached) = self.global.board_cache.windows.get_mut(&window) else { continue };
             let Some(boards) = cached.boards.clone() else { continue };
             let mut changed = std::mem::take(&mut cached.dirty);
-            let batch = changed.take(left);
-            left -= batch.len();
-            let mut visited = 0;
-            for (player, dirty, left) in batch {
-                visited += self.refresh_player(source, &boards, window, player, dirty, left)?;
+            let mut batch = changed.take(left).into_iter();
+            while left > 0
+                && let Some((player, dirty, groups_left)) = batch.next()
+            {
+                let rows = self.refresh_player(source, &boards, window, player, dirty, groups_left)?;
+                left = left.saturating_sub(rows.max(1));
             }
-            self.global.board_cache.groups_visited += visited;
+            changed.put_back(batch);
             let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
             let cached = self.global.board_cache.windows.get_mut(&window).expect("checked above");
             cached.dirty = changed;
@@ -50,7 +55,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns the number of groups visited.
+    /// Returns the number of rows read.
     fn refresh_player(
         &mut self,
         source: &dyn StateReader,
@@ -59,25 +64,45 @@ impl Engine {
         player: PlayerKey,
         dirty: DirtyPlayer,
         mut left: Groups,
-    ) -> Result<u64, ReadError> {
+    ) -> Result<usize, ReadError> {
         self.global.cache_player_window(source, window, player)?;
         let player_window = self.global.player_windows.get(window, player);
         let player_window = player_window.as_ref();
+        let cached = self.global.board_cache.windows.get_mut(&window);
+        let kept = cached.and_then(|cached| cached.known.take(player)).filter(|_| player_window.is_some());
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
-        let mut rows: Vec<(ServerKey, PlayerRow)> = Vec::new();
+        let (mut kept, mut rows_read) = (kept, 0);
         if let Some(player_window) = player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
-            for &server in &player_window.servers {
-                let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
-                let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
-                let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
-                if dirty.is_listed && player_window.servers.len() > 1 {
-                    rows.push((server, row.clone()));
+            if let Some(kept) = &kept {
+                merged.push((Group::Game(player_window.game), kept.sum()));
+                for (server, row) in kept.rows() {
+                    let tags = self.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
+                    let mut tags = self.global.existing_tags(tags);
+                    tags.drain(..).for_each(|tag| add(&mut merged, Group::Tag(tag), row.unpack()));
                 }
-                for tag in self.global.existing_tags(&server_state.record.tags) {
-                    add(&mut merged, Group::Tag(tag), row.clone());
+                rows_read = kept.len() / KEPT_ROWS_PER_READ;
+            } else {
+                let mut rows: Vec<(ServerKey, PlayerRow)> = Vec::new();
+                let servers = player_window.servers.len();
+                let cached = self.global.board_cache.windows.get(&window);
+                let windows = self.global.current_windows.keys.len().max(1);
+                let keeps =
+                    dirty.is_listed && servers > 1 && cached.is_some_and(|it| it.known.has_room_for(servers, windows));
+                for &server in &player_window.servers {
+                    let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
+                    let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
+                    let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
+                    if keeps {
+                        rows.push((server, row.clone()));
+                    }
+                    for tag in self.global.existing_tags(&server_state.record.tags) {
+                        add(&mut merged, Group::Tag(tag), row.clone());
+                    }
+                    add(&mut merged, Group::Game(player_window.game), row);
                 }
-                add(&mut merged, Group::Game(player_window.game), row);
+                rows_read = servers;
+                kept = (rows.len() > 1).then(|| KeptRows::new(&rows));
             }
         }
         let mut boards = boards.write();
@@ -85,15 +110,18 @@ impl Engine {
             let rating = player_window.and_then(|player_window| player_window.rating(group.tag()));
             boards.put(*group, player, row, rating, dirty.changed);
         }
-        if let Some(cached) = self.global.board_cache.windows.get_mut(&window) {
-            cached.keep_rows(player, rows);
-        }
         left.retain(|group| !merged.iter().any(|(merged, _)| merged == group));
         for group in &left {
             let boards = boards.boards.get_mut(group);
             boards.into_iter().for_each(|boards| boards.remove(player));
         }
-        Ok((merged.len() + left.len()) as u64)
+        let is_single = player_window.is_some_and(|player_window| player_window.servers.len() == 1);
+        if let Some(cached) = self.global.board_cache.windows.get_mut(&window) {
+            cached.known.set_single(player, is_single);
+            kept.into_iter().for_each(|kept| cached.known.keep(player, kept));
+        }
+        self.global.board_cache.groups_visited += (merged.len() + left.len()) as u64;
+        Ok(rows_read)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Updates the entries of listed players, and has boards built and installed.
 
-use std::borrow::Cow;
 use std::sync::RwLockReadGuard;
 
 use rustc_hash::FxHashMap;
@@ -11,12 +10,12 @@ use super::group::{BoardOrders, Group, WindowBoards};
 use super::ranking_set::RankingSet;
 use crate::engine::{Engine, GlobalState};
 use crate::model::server::PlayerEntry;
-use crate::model::{GameKey, Scope, ServerKey, TagKey, WindowKey};
+use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
 impl GlobalState {
     /// A list has changed the rows of its players. Entries of players who have a row on this server only are updated at
     /// once, from that row. If the server has no tags, so are entries of players whose other rows are kept. All other
-    /// players are marked dirty.
+    /// players are marked dirty, and those whose ratings are not in memory.
     pub(in crate::engine) fn update_boards(
         &mut self,
         server: ServerKey,
@@ -36,28 +35,34 @@ impl GlobalState {
             for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
                 let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
                 // A player who has just joined may have had other rows.
-                let changed = match presence.segment_start_ms == t_ms {
+                let mut changed = match presence.segment_start_ms == t_ms {
                     true => RankingSet::ALL,
                     false => RankingSet::changed_at(row, t_ms),
                 };
-                let is_clean = cached.is_clean(player);
-                let player_window = self.player_windows.get(window, player).filter(|_| is_clean);
-                let sum = player_window.as_ref().and_then(|it| match it.servers[..] == [server] {
-                    true => Some(Cow::Borrowed(row)),
-                    false if tags.is_empty() => cached.sum_with(player, server, row).map(Cow::Owned),
-                    false => None,
-                });
-                match (player_window, sum, &mut boards) {
-                    (Some(player_window), Some(sum), Some(boards)) => {
-                        boards.put(Group::Game(game), player, &sum, player_window.game_rating, changed);
-                        for &tag in &tags {
-                            boards.put(Group::Tag(tag), player, &sum, player_window.rating(Some(tag)), changed);
-                        }
-                        cached.forget_memory();
-                        visited += 1 + tags.len() as u64;
-                    }
-                    _ => cached.mark_listed(player, changed),
+                let is_single = cached.known.is_single(player);
+                let sum = cached.known.put(player, server, row).filter(|_| is_single || tags.is_empty());
+                let (Some(sum), Some(boards)) = (sum, &mut boards) else {
+                    cached.mark_listed(player, changed);
+                    continue;
+                };
+                let Some(dirty) = cached.take_dirty(player, is_single) else {
+                    cached.mark_listed(player, changed);
+                    continue;
+                };
+                changed.add(dirty);
+                let groups = || std::iter::once(Group::Game(game)).chain(tags.iter().map(|tag| Group::Tag(*tag)));
+                let needs_rating = groups().any(|group| boards.needs_rating(group, changed));
+                let player_window = needs_rating.then(|| self.player_windows.get(window, player));
+                if let Some(None) = player_window {
+                    cached.mark_listed(player, changed);
+                    continue;
                 }
+                for group in groups() {
+                    let rating = player_window.iter().flatten().find_map(|it| it.rating(group.tag()));
+                    boards.put(group, player, &sum, rating, changed);
+                    visited += 1;
+                }
+                cached.forget_memory();
             }
         }
         self.board_cache.groups_visited += visited;
@@ -85,31 +90,27 @@ impl Engine {
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut excluded_servers = vec![true; self.servers.len()];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut present = DirtyPlayers::default();
+        let mut live = Vec::new();
         for (index, server_state) in self.servers.iter().enumerate() {
-            let Some(server_state) = server_state else { continue };
-            excluded_servers[index] = !self.is_counted(server_state, window, ServerKey(index as u32));
+            let (Some(server_state), server) = (server_state, ServerKey(index as u32)) else { continue };
+            excluded_servers[index] = !self.is_counted(server_state, window, server);
             let server_tags = self.global.existing_tags(&server_state.record.tags);
             if !server_tags.is_empty() {
-                tags.insert(ServerKey(index as u32), server_tags);
+                tags.insert(server, server_tags);
             }
-            // Rows held by a presence are not among the written rows.
-            let live = server_state.record.presences().filter(|presence| presence.row(window).is_some());
-            live.for_each(|presence| present.insert(presence.player, RankingSet::ALL, &[]));
+            if server_state.record.presences().any(|presence| presence.row(window).is_some()) {
+                live.push((server, server_state.record.share()));
+            }
         }
-        // Nor are rows that are pending for the next commit.
+        // Rows that are pending for the next commit are not written either.
         let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
         let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
-        let unwritten = pending.chain(self.global.player_windows.changed_in(window));
-        unwritten.for_each(|player| present.insert(player, RankingSet::ALL, &[]));
-        let plan = BuildPlan {
-            window,
-            orders: self.global.board_cache.orders().clone(),
-            excluded_servers,
-            tags,
-            players_end: self.global.meta.next_player,
-        };
-        self.global.board_cache.begin_build(window, present);
+        let unsure: Vec<PlayerKey> = self.global.player_windows.changed_in(window).collect();
+        let mut unwritten = DirtyPlayers::default();
+        pending.chain(unsure.iter().copied()).for_each(|player| unwritten.insert(player, RankingSet::ALL, &[]));
+        let (orders, players_end) = (self.global.board_cache.orders().clone(), self.global.meta.next_player);
+        let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end };
+        self.global.board_cache.begin_build(window, unwritten, unsure);
         plan
     }
 
@@ -129,6 +130,11 @@ impl Engine {
     /// yet.
     pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
         self.global.board_cache.dirty_players(window)
+    }
+
+    /// Number of players who are known to be dirty, in the boards of all windows.
+    pub fn dirty_players_of_all(&self) -> usize {
+        self.global.board_cache.windows.values().map(|cached| cached.dirty.len()).sum()
     }
 
     /// Records that the boards of a window are queried: boards of ended windows are evicted

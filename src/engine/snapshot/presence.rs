@@ -74,7 +74,7 @@ impl GlobalState {
         for (window, row) in self.current_rows(origin, &mut presence, gap.to_ms)? {
             if has_points && !row.has_points {
                 // The player is on all boards from now on.
-                self.board_cache.mark_dirty(*window, player);
+                self.board_cache.mark_listed(*window, player);
             }
             row.measured_ms += gap.ms() as u64;
             row.time_est_ms += gap.ms() as u64;
@@ -143,7 +143,7 @@ impl GlobalState {
     ) -> Result<(), ReadError> {
         let Some(Presence { player, rows, session, .. }) = presence else { return Ok(()) };
         for (window, row) in rows {
-            self.board_cache.mark_dirty(window, player);
+            self.board_cache.mark_left(window, server, player, &row);
             self.put_row(RowKey { window, server, player }, &row);
         }
         match session {
@@ -218,7 +218,11 @@ impl GlobalState {
                 return Ok(Box::new(row));
             }
         } else {
-            self.change_player_window(source, key.window, game, key.player, |it| it.servers.push(key.server))?;
+            let servers = self.change_player_window(source, key.window, game, key.player, |it| {
+                it.servers.push(key.server);
+                it.servers.len()
+            })?;
+            self.board_cache.note_new_row(key.window, key.player, servers);
         }
         Ok(Box::new(PlayerRow::new(t_ms, self.initial_elo(source, key)?)))
     }

@@ -10,6 +10,8 @@ mod final_positions;
 mod old_players;
 pub(super) mod reopen;
 
+use super::boards::dirty::add_groups;
+use super::boards::group::Group;
 use super::rows::RowPage;
 use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, ReadError, StoreReader};
@@ -335,8 +337,10 @@ impl Engine {
         let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
         // The rows stopped counting in the server's groups when it was greylisted; some players
-        // may not be marked dirty yet.
-        let left = self.global.board_cache.groups_left(window, server);
+        // may not be marked dirty yet. A closed week had counted them until it was reopened.
+        let mut left = self.global.board_cache.groups_left(window, server);
+        let tags = self.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
+        add_groups(&mut left, &self.global.existing_tags(tags).into_iter().map(Group::Tag).collect::<Vec<_>>());
         for &(player, _) in &rows {
             self.global.delete_row(source, RowKey { window, server, player })?;
             // The server may have been closed with them before it was greylisted.

@@ -76,6 +76,14 @@ impl Engine {
             reopened.insert(at, week);
         }
         self.global.meta.ended.retain(|ended| *ended != week.into());
+        // Rows of greylisted servers count in closed weeks only.
+        for (index, server_state) in self.servers.iter().enumerate() {
+            let Some(record) = server_state.as_ref().map(|it| &it.record) else { continue };
+            if record.greylist_reason.is_some() {
+                let (server, tags) = (ServerKey(index as u32), self.global.existing_tags(&record.tags));
+                self.global.board_cache.mark_server_dirty_in(week.into(), server, &tags);
+            }
+        }
     }
 
     pub(super) fn remove_ranks(

@@ -1,0 +1,169 @@
+//! What is known of the rows of players in one window, so that a list gives their entries and no row is read: who has
+//! rows on one server only, and the rows of others, packed.
+//!
+//! It is right as long as each change of a row is passed on, or the player is forgotten.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::kept_rows::KeptRows;
+use crate::model::row::PlayerRow;
+use crate::model::{PlayerKey, ServerKey};
+
+/// Kept rows in all windows. With fewer than there are, rows are read for each list: half of the time of the engine
+/// thread with 1.6 million players online.
+const KEPT_ROWS_MAX: usize = 4_000_000;
+
+const KEPT_ROW_BYTES: usize = 150;
+
+/// Of them those of players on few servers. The rest is for names on many servers, whose rows cost most to read.
+const KEPT_ROWS_OF_FEW_MAX: usize = KEPT_ROWS_MAX / 4 * 3;
+
+/// Few servers: at most so many.
+const FEW_SERVERS: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct KnownRows {
+    /// Players with rows on one server only.
+    single: PlayerSet,
+    /// The rows of players on several counted servers of the game.
+    kept: FxHashMap<PlayerKey, KeptRows>,
+    /// Rows in `kept`, and those of players on few servers.
+    rows: usize,
+    rows_of_few: usize,
+}
+
+/// A set of players, a bit for each key.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct PlayerSet(Vec<u64>);
+
+impl PlayerSet {
+    fn place(player: PlayerKey) -> (usize, u64) {
+        (player.0 as usize / 64, 1 << (player.0 % 64))
+    }
+
+    pub fn contains(&self, player: PlayerKey) -> bool {
+        let (at, bit) = PlayerSet::place(player);
+        self.0.get(at).is_some_and(|bits| bits & bit != 0)
+    }
+
+    pub fn insert(&mut self, player: PlayerKey) {
+        let (at, bit) = PlayerSet::place(player);
+        if at >= self.0.len() {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] |= bit;
+    }
+
+    pub fn remove(&mut self, player: PlayerKey) {
+        let (at, bit) = PlayerSet::place(player);
+        self.0.get_mut(at).into_iter().for_each(|bits| *bits &= !bit);
+    }
+}
+
+impl KnownRows {
+    pub fn of_singles(single: PlayerSet) -> KnownRows {
+        KnownRows { single, ..KnownRows::default() }
+    }
+
+    pub fn is_single(&self, player: PlayerKey) -> bool {
+        self.single.contains(player)
+    }
+
+    pub fn set_single(&mut self, player: PlayerKey, is_single: bool) {
+        match is_single {
+            true => self.single.insert(player),
+            false => self.single.remove(player),
+        }
+    }
+
+    /// A row on a counted server is now this one. Returns the sum of all rows of the player; `None`: they are not known.
+    pub fn put<'r>(&mut self, player: PlayerKey, server: ServerKey, row: &'r PlayerRow) -> Option<Cow<'r, PlayerRow>> {
+        if self.single.contains(player) {
+            return Some(Cow::Borrowed(row));
+        }
+        let kept = self.kept.get_mut(&player)?;
+        if !kept.replace(server, row) {
+            let before = kept.len();
+            kept.add(server, row);
+            let sum = kept.sum();
+            self.count(before, 0);
+            self.count(0, before + 1);
+            return Some(Cow::Owned(sum));
+        }
+        Some(Cow::Owned(kept.sum()))
+    }
+
+    /// As [`KnownRows::put`], if the row is among those that are kept.
+    pub fn replace(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) {
+        self.kept.get_mut(&player).map(|kept| kept.replace(server, row));
+    }
+
+    /// The rows of a player on several servers. They are forgotten unless they are kept again.
+    pub fn take(&mut self, player: PlayerKey) -> Option<KeptRows> {
+        let kept = self.kept.remove(&player)?;
+        self.count(kept.len(), 0);
+        Some(kept)
+    }
+
+    pub fn keep(&mut self, player: PlayerKey, rows: KeptRows) {
+        self.count(0, rows.len());
+        let before = self.kept.insert(player, rows);
+        self.count(before.map_or(0, |rows| rows.len()), 0);
+    }
+
+    /// Whether there is room for the rows of a player on so many servers, if so many windows share it.
+    pub fn has_room_for(&self, servers: usize, windows: usize) -> bool {
+        let has_room = |rows: usize, most: usize| rows + servers <= most / windows;
+        has_room(self.rows, KEPT_ROWS_MAX)
+            && (servers > FEW_SERVERS || has_room(self.rows_of_few, KEPT_ROWS_OF_FEW_MAX))
+    }
+
+    /// Memory in bytes, about.
+    pub fn heap_bytes(&self) -> usize {
+        8 * self.single.0.len() + KEPT_ROW_BYTES * self.rows
+    }
+
+    pub fn forget(&mut self, player: PlayerKey) {
+        self.single.remove(player);
+        self.take(player);
+    }
+
+    /// A player has so many rows no more, or now.
+    fn count(&mut self, removed: usize, added: usize) {
+        let of_few = |rows: usize| if rows <= FEW_SERVERS { rows } else { 0 };
+        self.rows = self.rows + added - removed;
+        self.rows_of_few = self.rows_of_few + of_few(added) - of_few(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_when_they_grow_and_go() {
+        let mut known = KnownRows::default();
+        let row = PlayerRow { points: 1, ..PlayerRow::new(0, 0.0) };
+        let (player, other) = (PlayerKey(70), PlayerKey(3));
+        assert_eq!(known.put(player, ServerKey(1), &row), None);
+        known.set_single(player, true);
+        assert_eq!(known.put(player, ServerKey(1), &row).map(|sum| sum.points), Some(1));
+        assert!(!known.is_single(PlayerKey(6)) && !known.is_single(PlayerKey(700)));
+        known.forget(player);
+        known.keep(player, KeptRows::new(&[(ServerKey(1), row.clone()), (ServerKey(2), row.clone())]));
+        known.keep(other, KeptRows::new(&[(ServerKey(1), row.clone())]));
+        for server in 3..=FEW_SERVERS as u32 {
+            assert_eq!(known.put(player, ServerKey(server), &row).map(|sum| sum.points), Some(i64::from(server)));
+        }
+        assert_eq!((known.rows, known.rows_of_few), (FEW_SERVERS + 1, FEW_SERVERS + 1));
+        known.put(player, ServerKey(99), &row);
+        assert_eq!((known.rows, known.rows_of_few), (FEW_SERVERS + 2, 1));
+        known.replace(player, ServerKey(100), &row);
+        let taken = known.take(player).expect("it was kept");
+        assert_eq!((taken.len(), known.rows, known.rows_of_few), (FEW_SERVERS + 1, 1, 1));
+        known.forget(other);
+        assert_eq!((known.rows, known.rows_of_few), (0, 0));
+    }
+}
