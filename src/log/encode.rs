@@ -26,7 +26,8 @@
 //!
 //! A number one above the last of a table announces a new string: its length and bytes follow.
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::LogEvent;
 use super::varint::{put_i64, put_u64};
@@ -121,9 +122,8 @@ pub struct Encoder {
     servers: FxHashMap<ServerUrl, u32>,
     snapshots: Vec<Option<LastSnapshot>>,
     texts: FxHashMap<String, u32>,
-    /// By game and name.
-    names: FxHashMap<(u32, Name), u32>,
-    name_of: Vec<Name>,
+    /// Names with their games. The number of a name is its index.
+    names: IndexSet<(u32, Name), FxBuildHasher>,
 }
 
 impl Encoder {
@@ -300,7 +300,7 @@ impl Encoder {
     }
 
     fn has_name(&self, entry: &ListEntry, player: &Player) -> bool {
-        self.name_of[entry.name as usize] == player.name
+        self.names[entry.name as usize].1 == player.name
     }
 
     /// Writes which entry of the last list has this player, or else the name. Returns that entry, or
@@ -318,8 +318,8 @@ impl Encoder {
             *next_entry += 1;
             return entry;
         }
-        let known = self.names.get(&(game, player.name.clone()));
-        if let Some(at) = known.and_then(|&name| last.iter().position(|entry| entry.name == name)) {
+        let known = self.names.get_index_of(&(game, player.name.clone()));
+        if let Some(at) = known.and_then(|name| last.iter().position(|entry| entry.name as usize == name)) {
             put_u64(out, ENTRY_AT);
             put_u64(out, at as u64);
             *next_entry = at + 1;
@@ -330,16 +330,12 @@ impl Encoder {
 
     /// Writes the number of a name, and the name if it is new.
     fn put_name(&mut self, game: u32, name: &str, out: &mut Vec<u8>) -> u32 {
-        let key = (game, Name::from(name));
-        if let Some(&number) = self.names.get(&key) {
-            put_u64(out, FIRST_NAME + u64::from(number));
-            return number;
-        }
-        let number = number_of(self.name_of.len());
+        let (index, is_new) = self.names.insert_full((game, Name::from(name)));
+        let number = number_of(index);
         put_u64(out, FIRST_NAME + u64::from(number));
-        put_bytes(name, out);
-        self.name_of.push(key.1.clone());
-        self.names.insert(key, number);
+        if is_new {
+            put_bytes(name, out);
+        }
         number
     }
 }
