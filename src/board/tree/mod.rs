@@ -257,6 +257,11 @@ impl Board {
         PutOutcome::Replaced(self.entry(&old))
     }
 
+    /// Prefetches the memory that moving the entries of some players needs.
+    pub fn prefetch(&self, players: &[PlayerKey]) {
+        players.chunks(PREFETCH_BATCH).for_each(|batch| self.prefetch_players(batch));
+    }
+
     /// Prefetches the memory that finding up to [`PREFETCH_BATCH`] players needs. Does nothing
     /// on a board that stays in the CPU cache.
     fn prefetch_players(&self, players: &[PlayerKey]) {

@@ -135,6 +135,12 @@ impl WindowBoards {
         self.boards_mut(group).put(&orders, player, &row, changed);
     }
 
+    /// Prefetches what updating the entries of a list needs, so that its cache misses overlap.
+    pub(super) fn prefetch(&self, group: Group, players: &[PlayerKey]) {
+        let boards = [Ranking::Time, Ranking::Points].map(|ranking| self.board(group, ranking));
+        boards.into_iter().flatten().for_each(|board| board.prefetch(players));
+    }
+
     /// Whether [`WindowBoards::put`] needs the rating of the player.
     pub(super) fn needs_rating(&self, group: Group, changed: RankingSet) -> bool {
         changed.contains(Ranking::Elo) || self.orders.for_group(group).tie_break_uses_rating()

@@ -3,6 +3,7 @@
 use std::sync::RwLockReadGuard;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::build::BuildPlan;
 use super::dirty::DirtyPlayers;
@@ -28,11 +29,14 @@ impl GlobalState {
             return;
         }
         let (tags, mut visited) = (self.existing_tags(tags), 0);
+        let presences = entries.iter().filter_map(|entry| entry.presence.as_ref());
+        let players: SmallVec<[PlayerKey; 64]> = presences.clone().map(|presence| presence.player).collect();
         for &window in &self.current_windows.keys {
             let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
             let shared = cached.boards.clone();
             let mut boards = shared.as_ref().map(|boards| boards.write());
-            for presence in entries.iter().filter_map(|entry| entry.presence.as_ref()) {
+            boards.iter().for_each(|boards| boards.prefetch(Group::Game(game), &players));
+            for presence in presences.clone() {
                 let (player, Some(row)) = (presence.player, presence.row(window)) else { continue };
                 // A player who has just joined may have had other rows.
                 let mut changed = match presence.segment_start_ms == t_ms {
