@@ -1,14 +1,14 @@
 //! The rows of one player on several servers, and their sum after one of them has changed.
 //!
 //! Names like `noob` are on thousands of servers at once. So the rows are the leaves of a tree, in which each node is the
-//! sum of up to 16 below it. With 5,000 rows, a change of one computes 4 sums of up to 16 rows each.
+//! sum of up to 8 below it. With 5,000 rows, a change of one computes 5 sums of up to 8 rows each.
 
 use crate::model::ServerKey;
 use crate::model::packed_row::PackedRow;
 use crate::model::row::PlayerRow;
 
 /// Most rows or sums that are added up to one sum.
-const FAN_OUT: usize = 16;
+const FAN_OUT: usize = 8;
 
 /// A row is some 150 bytes.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ mod tests {
             row.clq1_segments.insert(u64::from(server * 7 % 31), points);
             row
         };
-        for count in [1_u32, 2, 15, 16, 17, 100, 255, 256, 257, 5_000] {
+        for count in [1_u32, 2, 7, 8, 9, 63, 64, 65, 100, 5_000] {
             // Not in order.
             let mut rows: Vec<_> = (0..count).rev().map(|n| (ServerKey(2 * n), row(n, 3))).collect();
             let mut kept = KeptRows::new(&rows);
