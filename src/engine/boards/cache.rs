@@ -77,6 +77,8 @@ pub(super) struct CachedWindow {
     /// The build of new boards.
     build: Option<BoardsInBuild>,
     pub(super) known: KnownRows,
+    /// In a replica, the memory of what the engine knows, bytes.
+    known_elsewhere_bytes: usize,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
 }
@@ -134,6 +136,10 @@ impl CachedWindow {
     /// Entries have changed: the memory must be measured again.
     pub(super) fn forget_memory(&mut self) {
         self.compacted_bytes = None;
+    }
+
+    fn known_bytes(&self) -> usize {
+        self.known.heap_bytes() + self.known_elsewhere_bytes
     }
 
     /// Nothing is known about rows any more.
@@ -295,7 +301,13 @@ impl BoardCache {
             let boards = boards.filter(|_| !has_dirty);
             (
                 *window,
-                CachedWindow { boards, dirty, compacted_bytes: cached.compacted_bytes, ..CachedWindow::default() },
+                CachedWindow {
+                    boards,
+                    dirty,
+                    known_elsewhere_bytes: cached.known_bytes(),
+                    compacted_bytes: cached.compacted_bytes,
+                    ..CachedWindow::default()
+                },
             )
         };
         BoardCache {
@@ -323,7 +335,7 @@ impl BoardCache {
             *measured = Some((now_ms, bytes));
             bytes
         });
-        Some((bytes + cached.known.heap_bytes()) as u64)
+        Some((bytes + cached.known_bytes()) as u64)
     }
 
     /// A window has ended: its boards are compacted.

@@ -103,7 +103,11 @@ fn register_engine(registry: &mut Registry, engine: &EngineStatus) {
         ("outcomes_queued", "Batches of scan results that wait for the engine", engine.outcomes_queued),
         ("players_online", "Players on servers now", engine.players_online),
         ("players_known", "Known players", engine.players_known),
-        ("boards_memory_bytes", "Memory of the boards of games and tags", engine.boards_memory_bytes),
+        (
+            "boards_memory_bytes",
+            "Memory of the boards of games and tags, and of the rows kept for them",
+            engine.boards_memory_bytes,
+        ),
     ] {
         gauge(registry, name, help, value as f64);
     }
