@@ -202,7 +202,7 @@ mod tests {
     };
     use crate::store::StoreSettings;
     use crate::view::ServerSummary;
-    use crate::view::board::{BoardQuery, BoardSelector, StorageUse};
+    use crate::view::board::{BoardQuery, BoardSelector, PlayerSelector, StorageUse};
     use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
 
     const START_MS: i64 = 1_763_942_400_000;
@@ -303,10 +303,25 @@ mod tests {
         for n in 1..10 {
             all.push(answer(view, requests::ServersShow { url: url(n) }));
             all.push(answer(view, requests::PlayerShow { player_key: n as u32, skip: 0 }));
-            let (scope, ranking) = (Scope::Server(url(n)), Ranking::Time);
+            let player = || PlayerSelector::Name(format!("p{n}"));
+            all.push(answer(view, requests::PlayerNamed { name: format!("p{n}") }));
+            all.push(answer(view, requests::PlayerSessions { player: player(), count: 20 }));
+            all.push(answer(view, requests::PlayerCompanions { player_key: n as u32, count: 20 }));
+            all.push(answer(view, requests::ServersSessions { url: url(n), last_s: None, count: 20 }));
+            all.push(answer(view, requests::ServersVisitors { url: url(n), last_s: 900, sessions: 20, count: 20 }));
+            all.push(answer(view, requests::Top { server: url(n), ranking: Ranking::Clq1, week: None, count: 9 }));
+        }
+        let games = ["game0", "game1", "game2"].map(|name| Scope::Game(name.to_owned()));
+        let scopes = (1..10).map(|n| Scope::Server(url(n))).chain(games).chain([Scope::Tag("blue".to_owned())]);
+        for (scope, ranking) in scopes.flat_map(|scope| Ranking::ALL.map(|ranking| (scope.clone(), ranking))) {
             let board = BoardSelector { scope, ranking, window: None, at_ms: None };
             all.push(answer(view, requests::Board { board, query: BoardQuery::Top { count: 9 } }));
         }
+        let series = [(None, None), (Some("game1"), None), (None, Some("blue"))];
+        for (game, tag) in series.map(|(game, tag)| (game.map(str::to_owned), tag.map(str::to_owned))) {
+            all.push(answer(view, requests::Series { game, tag }));
+        }
+        all.extend([answer(view, requests::ServersTags {}), answer(view, requests::PlayerForgotten {})]);
         all
     }
 
@@ -339,13 +354,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings { cache_bytes: 16 << 20, create: true };
         let engine_settings = EngineSettings { scan_budget: 0.0, ..EngineSettings::default() };
-        let mut state = State::open(dir.path(), settings, engine_settings).unwrap();
-        (1..3).for_each(|n| scan(&mut state, n));
-        state.commit().unwrap();
+        let mut state = State::open(dir.path(), settings, engine_settings.clone()).unwrap();
+        for n in 1..3 {
+            state.engine.add_server(url(n), vec!["blue".to_owned()], START_MS).unwrap();
+            scan(&mut state, n);
+        }
+        compare_views(state, 3..300);
+        // Again after a restart.
+        compare_views(State::open(dir.path(), settings, engine_settings).unwrap(), 300..400);
+    }
+
+    /// Applies scans and compares the answers of views with those of the engine.
+    fn compare_views(mut state: State, scans: std::ops::Range<u64>) {
+        let window = state.engine.running_windows()[0];
+        state.commit_and_build_boards(window).unwrap();
         let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
         let views = publisher.views();
-        let (mut held, mut published) = (Vec::new(), 0);
-        for n in 3..400_u64 {
+        let (mut held, mut published, steps) = (Vec::new(), 0, (scans.end - scans.start) / 3);
+        for n in scans {
             scan(&mut state, n);
             if n % 3 > 0 {
                 continue;
@@ -354,7 +380,7 @@ mod tests {
                 let greylisted = (n % 80 == 0).then(|| "a reason".to_owned());
                 state.engine.greylist(&state.store, &url(3), greylisted).unwrap();
             }
-            state.commit().unwrap();
+            state.commit_and_build_boards(window).unwrap();
             publisher.publish(&mut state, EngineThreadStatus::default(), 100 * n as i64);
             if publisher.is_behind() {
                 assert!(!held.is_empty(), "only a reader delays a view");
@@ -374,7 +400,7 @@ mod tests {
                 held.push(views.current().unwrap());
             }
         }
-        assert!(published > 60 && published < 132, "{published} views");
+        assert!(published > steps / 2 && published < steps, "{published} views of {steps}");
         drop(held);
         publisher.publish(&mut state, EngineThreadStatus::default(), 40_000);
         let players = |view: &StateView<'_>| -> Vec<ServerSummary> { view.engine.servers().collect() };

@@ -65,10 +65,10 @@ fn play(seed: u64) {
     let mut rng = SplitMix64::from_parts(&[seed, 0xB0A2]);
     let dir = tempfile::tempdir().unwrap();
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-    let ties = if seed % 3 == 0 { vec!["points elo".parse().unwrap()] } else { Vec::new() };
+    let ties = if seed.is_multiple_of(3) { vec!["points elo".parse().unwrap()] } else { Vec::new() };
     let settings = EngineSettings { tie_breakers: ties, ..EngineSettings::default() };
     let mut state = State::open(dir.path(), store, settings).unwrap();
-    let player_windows_max = if seed % 2 == 0 { 3 } else { 1_000 };
+    let player_windows_max = if seed.is_multiple_of(2) { 3 } else { 1_000 };
     state.engine.set_cache_limits(CacheLimits { player_windows_max, ..CacheLimits::NONE });
     for server in 0..SERVERS {
         let tags = [("ctf", server % 3 == 0), ("duel", server < 2)];

@@ -298,7 +298,7 @@ impl StateRestore {
             let (window, counts) = self.ratings.player_window(&rated, game, tags_of);
             self.report.ratings_estimated += counts.estimated;
             self.report.ratings_published += counts.published;
-            self.pending.player_windows.push(((week.into(), rated.player), window.into()));
+            self.pending.player_windows.push(((week.into(), rated.player), window));
         }
         true
     }
