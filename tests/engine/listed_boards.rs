@@ -11,7 +11,8 @@ use clqd::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 
 use crate::scans;
 
-const START_MS: i64 = 1_763_942_400_000;
+const START_MS: i64 = 1_763_942_400_000; // Monday
+const WEEK_MS: i64 = 7 * 24 * 3_600_000;
 const SERVERS: usize = 6;
 const PLAYERS: usize = 30;
 const LISTS: usize = 400;
@@ -75,9 +76,10 @@ fn play(seed: u64) {
         let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
         state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, START_MS).unwrap();
     }
-    let window = state.engine.running_windows()[0];
-    state.commit_and_build_boards(window).unwrap();
-    let mut now_ms = START_MS;
+    let window = |state: &State| state.engine.running_windows()[0];
+    // With some seeds a week ends half way.
+    let mut now_ms = if seed.is_multiple_of(4) { START_MS + WEEK_MS - LISTS as i64 * 10_000 } else { START_MS };
+    state.commit_and_build_boards(window(&state)).unwrap();
     // New boards, and the list before which they are installed.
     let mut building: Option<(usize, WindowBoards)> = None;
     // The players on each server and their points. Some players are on several servers at once.
@@ -108,7 +110,7 @@ fn play(seed: u64) {
             correct(&mut state, &mut rng, now_ms);
         }
         if building.is_none() && rng.bool(0.02) {
-            let plan = state.engine.plan_boards(window);
+            let plan = state.engine.plan_boards(window(&state));
             let built = clqd::state::build_boards(&plan, &state.store.reader()).unwrap();
             building = Some((number + rng.below(10), built));
         }
@@ -118,13 +120,14 @@ fn play(seed: u64) {
         if number % 100 != 99 {
             continue;
         }
-        state.commit_and_build_boards(window).unwrap();
+        state.commit_and_build_boards(window(&state)).unwrap();
         building = None;
         let updated = boards(&state);
         assert!(updated[3..5].iter().all(|(_, entries)| number < 200 || !entries.is_empty()), "{updated:?}");
-        let built = clqd::state::build_boards(&state.engine.plan_boards(window), &state.store.reader()).unwrap();
+        let built =
+            clqd::state::build_boards(&state.engine.plan_boards(window(&state)), &state.store.reader()).unwrap();
         state.engine.install_boards(built);
-        state.commit_and_build_boards(window).unwrap();
+        state.commit_and_build_boards(window(&state)).unwrap();
         for (updated, built) in updated.iter().zip(&boards(&state)) {
             assert_eq!(updated, built, "seed {seed}, after list {number}");
         }

@@ -168,8 +168,10 @@ impl BoardCache {
 
     /// A player has left a server. The row is the last one there.
     pub fn mark_left(&mut self, window: WindowKey, server: ServerKey, player: PlayerKey, row: &PlayerRow) {
+        let windows = self.windows.len();
         let Some(cached) = self.windows.get_mut(&window) else { return };
-        cached.known.replace(player, server, row);
+        // It may be a row that no list had: a round before the window began has ended in it.
+        cached.known.put(player, server, row, windows);
         cached.mark_entries(player, RankingSet::ALL, &[]);
     }
 

@@ -79,25 +79,29 @@ impl KnownRows {
     }
 
     /// A row on a counted server is now this one. Returns the sum of all rows of the player; `None`: they are not known.
-    pub fn put<'r>(&mut self, player: PlayerKey, server: ServerKey, row: &'r PlayerRow) -> Option<Cow<'r, PlayerRow>> {
+    /// `windows`: how many share the room for rows.
+    pub fn put<'r>(
+        &mut self,
+        player: PlayerKey,
+        server: ServerKey,
+        row: &'r PlayerRow,
+        windows: usize,
+    ) -> Option<Cow<'r, PlayerRow>> {
         if self.single.contains(player) {
             return Some(Cow::Borrowed(row));
         }
         let kept = self.kept.get_mut(&player)?;
-        if !kept.replace(server, row) {
-            let before = kept.len();
-            kept.add(server, row);
-            let sum = kept.sum();
-            self.count(before, 0);
-            self.count(0, before + 1);
-            return Some(Cow::Owned(sum));
+        if kept.replace(server, row) {
+            return Some(Cow::Owned(kept.sum()));
         }
-        Some(Cow::Owned(kept.sum()))
-    }
-
-    /// As [`KnownRows::put`], if the row is among those that are kept.
-    pub fn replace(&mut self, player: PlayerKey, server: ServerKey, row: &PlayerRow) {
-        self.kept.get_mut(&player).map(|kept| kept.replace(server, row));
+        let mut kept = self.take(player)?;
+        if !self.has_room_for(kept.len() + 1, windows) {
+            return None;
+        }
+        kept.add(server, row);
+        let sum = kept.sum();
+        self.keep(player, kept);
+        Some(Cow::Owned(sum))
     }
 
     /// The rows of a player on several servers. They are forgotten unless they are kept again.
@@ -147,23 +151,23 @@ mod tests {
         let mut known = KnownRows::default();
         let row = PlayerRow { points: 1, ..PlayerRow::new(0, 0.0) };
         let (player, other) = (PlayerKey(70), PlayerKey(3));
-        assert_eq!(known.put(player, ServerKey(1), &row), None);
+        assert_eq!(known.put(player, ServerKey(1), &row, 1), None);
         known.set_single(player, true);
-        assert_eq!(known.put(player, ServerKey(1), &row).map(|sum| sum.points), Some(1));
+        assert_eq!(known.put(player, ServerKey(1), &row, 1).map(|sum| sum.points), Some(1));
         assert!(!known.is_single(PlayerKey(6)) && !known.is_single(PlayerKey(700)));
         known.forget(player);
         known.keep(player, KeptRows::new(&[(ServerKey(1), row.clone()), (ServerKey(2), row.clone())]));
         known.keep(other, KeptRows::new(&[(ServerKey(1), row.clone())]));
         for server in 3..=FEW_SERVERS as u32 {
-            assert_eq!(known.put(player, ServerKey(server), &row).map(|sum| sum.points), Some(i64::from(server)));
+            assert_eq!(known.put(player, ServerKey(server), &row, 1).map(|sum| sum.points), Some(i64::from(server)));
         }
         assert_eq!((known.rows, known.rows_of_few), (FEW_SERVERS + 1, FEW_SERVERS + 1));
-        known.put(player, ServerKey(99), &row);
+        known.put(player, ServerKey(99), &row, 1);
         assert_eq!((known.rows, known.rows_of_few), (FEW_SERVERS + 2, 1));
-        known.replace(player, ServerKey(100), &row);
         let taken = known.take(player).expect("it was kept");
         assert_eq!((taken.len(), known.rows, known.rows_of_few), (FEW_SERVERS + 1, 1, 1));
-        known.forget(other);
-        assert_eq!((known.rows, known.rows_of_few), (0, 0));
+        // Without room, nothing is known of a player with one more row.
+        assert_eq!(known.put(other, ServerKey(2), &row, KEPT_ROWS_MAX), None);
+        assert_eq!((known.rows, known.rows_of_few, known.kept.len()), (0, 0, 0));
     }
 }

@@ -31,6 +31,7 @@ impl GlobalState {
         let (tags, mut visited) = (self.existing_tags(tags), 0);
         let presences = entries.iter().filter_map(|entry| entry.presence.as_ref());
         let players: SmallVec<[PlayerKey; 64]> = presences.clone().map(|presence| presence.player).collect();
+        let windows = self.current_windows.keys.len();
         for &window in &self.current_windows.keys {
             let Some(cached) = self.board_cache.windows.get_mut(&window) else { continue };
             let shared = cached.boards.clone();
@@ -44,7 +45,7 @@ impl GlobalState {
                     false => RankingSet::changed_at(row, t_ms),
                 };
                 let is_single = cached.known.is_single(player);
-                let sum = cached.known.put(player, server, row).filter(|_| is_single || tags.is_empty());
+                let sum = cached.known.put(player, server, row, windows).filter(|_| is_single || tags.is_empty());
                 let (Some(sum), Some(boards)) = (sum, &mut boards) else {
                     cached.mark_listed(player, changed);
                     continue;
