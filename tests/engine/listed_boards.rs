@@ -138,3 +138,45 @@ fn play(seed: u64) {
 fn boards_updated_from_lists_equal_built_ones() {
     (1..=std::env::var("CLQD_SEEDS").map_or(40, |text| text.parse().unwrap())).for_each(play);
 }
+
+#[test]
+fn round_that_ends_in_a_new_week_is_on_boards_of_players_known_on_other_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let week_end_ms = START_MS + WEEK_MS;
+    // The last server is never scanned.
+    for (server, tags) in [&[][..], &[], &["ctf"], &["duel"]].into_iter().enumerate() {
+        let tags = tags.iter().map(|tag| tag.to_string()).collect();
+        state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, START_MS).unwrap();
+    }
+    state.commit_and_build_boards(state.engine.running_windows()[0]).unwrap();
+    let list = |state: &mut State, server: usize, t_ms: i64, players: &[(&str, i64)]| {
+        let players = players.iter().map(|(name, points)| (name.to_string(), *points));
+        scans::apply_snapshot(state, &url(server), scans::snapshot(t_ms, players));
+    };
+    let refresh = |state: &mut State| {
+        state.commit().unwrap();
+        while state.engine.refresh_boards(&state.store, usize::MAX).unwrap() {}
+    };
+    for (server, minute) in [(0, 3), (1, 3), (2, 3), (2, 1)] {
+        list(&mut state, server, week_end_ms - minute * 60_000, &[("leaves", 20 - minute), ("stays", 15 - minute)]);
+    }
+    // The new week begins on two servers.
+    for minute in 0..2 {
+        for server in 0..2 {
+            list(&mut state, server, week_end_ms + minute * 60_000, &[("leaves", 20 + minute), ("stays", 15)]);
+            refresh(&mut state);
+        }
+    }
+    // On the third one a player has left, and a round has ended.
+    list(&mut state, 2, week_end_ms + 60_000, &[("stays", 0)]);
+    refresh(&mut state);
+    let (window, updated) = (state.engine.running_windows()[0], boards(&state));
+    let built = clqd::state::build_boards(&state.engine.plan_boards(window), &state.store.reader()).unwrap();
+    state.engine.install_boards(built);
+    state.commit_and_build_boards(window).unwrap();
+    assert_eq!(updated, boards(&state));
+    let (name, clq2) = &updated[6];
+    assert_eq!((&name[..], clq2.len()), ("tag:ctf clq2", 2), "{updated:?}");
+}
