@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::responses::{Cached, NotFound, Removed};
+use super::responses::{Cached, NotFound, Refused, Removed};
 use super::rows::{BestPlayersRow, ServerDetailRow, ServerRow};
 use crate::api::{ServerFilter, requests};
 use crate::model::server::Class;
@@ -43,7 +43,7 @@ struct ListParameters {
     /// `true`: servers of which a screening check has refused something within the last 7 days;
     /// `false`: all others.
     screened: Option<bool>,
-    /// Servers in the country with this code (ISO 3166-1), such as `DE`; an error if the site does not know countries.
+    /// Servers in the country with this code (ISO 3166-1), such as `DE`; 409 if the site does not know countries.
     #[param(inline)]
     country: Option<CountryCode>,
     /// Servers with this part of the URL, host name or map; case is ignored.
@@ -84,7 +84,7 @@ describe!(OrderName, query::names_schema(ServerOrder::ALL.map(ServerOrder::name)
 /// A server must match all parameters. With a filter a page may have fewer servers than `limit`, even
 /// none, although there are more: the list is complete only when `next` is `null`.
 #[utoipa::path(get, path = "/api/v1/servers", operation_id = "list_servers", tag = "servers", params(ListParameters),
-    responses((status = 200, description = "A page of servers.", body = ServerList), Cached))]
+    responses((status = 200, description = "A page of servers.", body = ServerList), Cached, Refused))]
 pub(super) async fn list(State(context): State<Arc<WebContext>>, uri: Uri) -> Result<Response, Problem> {
     let ListParameters { class, game, map, tag, online, screened, country, text, order, recent, after, limit } =
         query::parse(&uri)?;
