@@ -175,7 +175,7 @@ impl BoardCache {
         cached.mark_entries(player, RankingSet::ALL, &[]);
     }
 
-    /// A player has a row on one more server, of now so many. A list with the row follows.
+    /// A player has a row on one more server, of now so many. A list or a leave with the row follows.
     pub fn note_new_row(&mut self, window: WindowKey, player: PlayerKey, servers: usize) {
         let Some(cached) = self.windows.get_mut(&window) else { return };
         cached.known.set_single(player, servers == 1);
