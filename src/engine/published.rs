@@ -52,8 +52,6 @@ struct Servers {
 
 #[derive(Clone, Debug, Default)]
 struct Server {
-    /// Unix ms; `None`: they are not known.
-    settings_ms: Option<i64>,
     settings: Box<[(Box<str>, Box<str>)]>,
     /// The maps in the order in which they were seen, with their first sight, Unix ms; the last one is the present one.
     maps: VecDeque<(MapKey, i64)>,
@@ -65,11 +63,6 @@ impl Server {
         size_of::<Server>()
             + self.settings.iter().map(text).sum::<usize>()
             + self.maps.len() * size_of::<(MapKey, i64)>()
-    }
-
-    fn read_ms(&self) -> i64 {
-        let map_ms = self.maps.back().map_or(i64::MIN, |&(_, since_ms)| since_ms);
-        self.settings_ms.unwrap_or(i64::MIN).max(map_ms)
     }
 }
 
@@ -84,7 +77,7 @@ pub(super) struct Shown {
 
 impl Published {
     pub fn needs_settings(&self, server: ServerKey, now_ms: i64) -> bool {
-        let read_ms = self.read().settings_ms.get(server.0 as usize).copied().flatten();
+        let read_ms = self.read().settings_read_ms(server);
         read_ms.is_none_or(|read_ms| (now_ms - read_ms).abs() > SETTINGS_AGE_MAX_MS)
     }
 
@@ -97,16 +90,14 @@ impl Published {
                 kept.insert(truncated(name, NAME_CHARS_MAX), truncated(value, VALUE_CHARS_MAX));
             }
         }
-        self.change(server, |published| {
-            published.settings_ms = Some(t_ms);
-            published.settings = kept.into_iter().collect();
-        });
-        self.write().note_settings(server, Some(t_ms));
+        let mut servers = self.write();
+        servers.note_settings(server, Some(t_ms));
+        servers.change(server, |published| published.settings = kept.into_iter().collect());
     }
 
     /// Notes that a server plays another map than before.
     pub fn note_map(&self, server: ServerKey, t_ms: i64, before: Option<MapKey>, map: MapKey) {
-        self.change(server, |published| {
+        self.write().change(server, |published| {
             if published.maps.is_empty() {
                 // Since when is not known.
                 published.maps.extend(before.map(|before| (before, t_ms)));
@@ -119,8 +110,9 @@ impl Published {
     }
 
     pub fn forget(&self, server: ServerKey) {
-        self.change(server, |published| *published = Server::default());
-        self.write().note_settings(server, None);
+        let mut servers = self.write();
+        servers.note_settings(server, None);
+        servers.change(server, |published| *published = Server::default());
     }
 
     /// What a reader shows of a server that plays `map` by the reader's record. The engine may have noted later maps already,
@@ -138,18 +130,6 @@ impl Published {
         Shown { settings, next_map: next_map(&maps), maps }
     }
 
-    fn change(&self, server: ServerKey, change: impl FnOnce(&mut Server)) {
-        let mut servers = self.write();
-        let before = servers.by_key.get(&server).map_or(0, Server::bytes);
-        let published = servers.by_key.entry(server).or_default();
-        change(published);
-        let after = published.bytes();
-        servers.bytes = (servers.bytes + after).saturating_sub(before);
-        if servers.bytes > BYTES_MAX {
-            servers.drop_older_half();
-        }
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, Servers> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,6 +140,21 @@ impl Published {
 }
 
 impl Servers {
+    fn change(&mut self, server: ServerKey, change: impl FnOnce(&mut Server)) {
+        let before = self.by_key.get(&server).map_or(0, Server::bytes);
+        let published = self.by_key.entry(server).or_default();
+        change(published);
+        let after = published.bytes();
+        self.bytes = (self.bytes + after).saturating_sub(before);
+        if self.bytes > BYTES_MAX {
+            self.drop_older_half();
+        }
+    }
+
+    fn settings_read_ms(&self, server: ServerKey) -> Option<i64> {
+        self.settings_ms.get(server.0 as usize).copied().flatten()
+    }
+
     fn note_settings(&mut self, server: ServerKey, read_ms: Option<i64>) {
         let at = server.0 as usize;
         if at >= self.settings_ms.len() {
@@ -169,10 +164,15 @@ impl Servers {
     }
 
     fn drop_older_half(&mut self) {
-        let mut times: Vec<i64> = self.by_key.values().map(Server::read_ms).collect();
+        let read_ms = |(key, server): (&ServerKey, &Server)| {
+            let map_ms = server.maps.back().map(|&(_, since_ms)| since_ms);
+            (*key, self.settings_read_ms(*key).max(map_ms).unwrap_or(i64::MIN))
+        };
+        let read_ms: Vec<(ServerKey, i64)> = self.by_key.iter().map(read_ms).collect();
+        let mut times: Vec<i64> = read_ms.iter().map(|(_, read_ms)| *read_ms).collect();
         let middle = times.len() / 2;
         let (_, &mut median_ms, _) = times.select_nth_unstable(middle);
-        self.by_key.retain(|_, server| server.read_ms() > median_ms);
+        read_ms.iter().filter(|(_, read_ms)| *read_ms <= median_ms).for_each(|(key, _)| _ = self.by_key.remove(key));
         self.bytes = self.by_key.values().map(Server::bytes).sum();
     }
 }
