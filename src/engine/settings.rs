@@ -90,7 +90,7 @@ impl Default for EngineSettings {
 pub struct CacheLimits {
     /// Names, about 70 bytes each.
     pub names_max: usize,
-    /// Records of players in windows, about 70 bytes each, besides those for each server.
+    /// Records of players in windows, about 70 bytes each: this number, and `player_windows_per_server` for each server.
     pub player_windows_max: usize,
     pub player_windows_per_server: usize,
 }

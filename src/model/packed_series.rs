@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::server::SeriesRecord;
 
 /// A [`SeriesRecord`] of 1.7 kB takes a few hundred bytes: most servers are empty most of the time, and few have been
-/// known for a year. With 1,000,000 servers this saves 1.4 GB; a slot ends, and the series is unpacked, every 10
+/// known for a year. With 1,000,000 servers this saves up to 1.4 GB. The series is unpacked when a slot ends, every 10
 /// minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedSeries(Arc<[u8]>);
