@@ -84,7 +84,7 @@ struct PlayerPass {
 const NO_ROWS: u32 = u32::MAX;
 /// The player has rows on several servers of the game.
 const MULTI_SERVER: u32 = 1 << 31;
-/// The player has a row on one server and on no other, which may not count.
+/// All rows of the player are on one server, which counts.
 const SINGLE_SERVER: u32 = 1 << 30;
 const FLAGS: u32 = MULTI_SERVER | SINGLE_SERVER;
 
@@ -94,15 +94,15 @@ struct PlayerIndex {
     /// See [`PlayerPass`].
     games: Vec<u32>,
     ratings: FxHashMap<(Group, PlayerKey), Rating>,
-    /// Players with rows on one server whose row was read, a bit for each. Rows may be written meanwhile: of a second one
-    /// the player is dirty, but must not have two entries.
+    /// Players with rows on one server whose row was read: the bits of a [`PlayerSet`]. A second row may be written during
+    /// the build. Its player is dirty and will be refreshed, but must not get two entries.
     seen: Vec<AtomicU64>,
 }
 
 impl PlayerIndex {
     /// Returns false if it was noted before.
     fn note_row(&self, player: PlayerKey) -> bool {
-        let (at, bit) = (player.0 as usize / 64, 1 << (player.0 % 64));
+        let (at, bit) = PlayerSet::place(player);
         self.seen.get(at).is_some_and(|bits| bits.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 }

@@ -124,8 +124,8 @@ impl CachedWindow {
         self.boards.as_ref().map_or(0, |boards| boards.last_used.load(Ordering::Relaxed))
     }
 
-    /// The rankings in which the entries of a player are out of date, who is not dirty any more. `None`: boards are being
-    /// built, or entries in other groups than those of a listed server may be out of date.
+    /// Removes the dirty mark of a player whom a server has listed. Returns the rankings whose entries are out of date.
+    /// `None`: the mark stays, because boards are being built, or entries in groups of other servers may be out of date.
     pub(super) fn take_dirty(&mut self, player: PlayerKey, is_single: bool) -> Option<RankingSet> {
         match self.build {
             Some(_) => None,
@@ -175,7 +175,7 @@ impl BoardCache {
         cached.mark_entries(player, RankingSet::ALL, &[]);
     }
 
-    /// A player has a row on one more server, of now so many. A list or a leave with the row follows.
+    /// A player has a row on one more server, of now so many. The row follows with a list or [`BoardCache::mark_left`].
     pub fn note_new_row(&mut self, window: WindowKey, player: PlayerKey, servers: usize) {
         let Some(cached) = self.windows.get_mut(&window) else { return };
         cached.known.set_single(player, servers == 1);
@@ -259,8 +259,8 @@ impl BoardCache {
         self.orders = orders;
     }
 
-    /// The boards of a window are being built, without these players and those who change from now on. `unsure`: of
-    /// these the build does not see all rows.
+    /// The build of a window's boards begins. `dirty`: players to be refreshed after it. `unsure`: those of them for whom
+    /// the build may read an old number of servers.
     pub(super) fn begin_build(&mut self, window: WindowKey, dirty: DirtyPlayers, unsure: Vec<PlayerKey>) {
         self.windows.entry(window).or_default().build = Some(BoardsInBuild { dirty, unsure });
     }

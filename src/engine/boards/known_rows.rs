@@ -39,7 +39,8 @@ pub(super) struct KnownRows {
 pub(in crate::engine) struct PlayerSet(Vec<u64>);
 
 impl PlayerSet {
-    fn place(player: PlayerKey) -> (usize, u64) {
+    /// The index of a player's word, and the player's bit in it.
+    pub fn place(player: PlayerKey) -> (usize, u64) {
         (player.0 as usize / 64, 1 << (player.0 % 64))
     }
 
@@ -79,7 +80,7 @@ impl KnownRows {
     }
 
     /// A row on a counted server is now this one. Returns the sum of all rows of the player; `None`: they are not known.
-    /// `windows`: how many share the room for rows.
+    /// `windows`: the number of windows that share the limit of kept rows.
     pub fn put<'r>(
         &mut self,
         player: PlayerKey,
@@ -117,7 +118,7 @@ impl KnownRows {
         self.count(before.map_or(0, |rows| rows.len()), 0);
     }
 
-    /// Whether there is room for the rows of a player on so many servers, if so many windows share it.
+    /// Whether the rows of a player on this number of servers fit the limit of kept rows, which this number of windows share.
     pub fn has_room_for(&self, servers: usize, windows: usize) -> bool {
         let has_room = |rows: usize, most: usize| rows + servers <= most / windows;
         has_room(self.rows, KEPT_ROWS_MAX)
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!((known.rows, known.rows_of_few), (FEW_SERVERS + 2, 1));
         let taken = known.take(player).expect("it was kept");
         assert_eq!((taken.len(), known.rows, known.rows_of_few), (FEW_SERVERS + 1, 1, 1));
-        // Without room, nothing is known of a player with one more row.
+        // Beyond the limit, all rows of the player are dropped.
         assert_eq!(known.put(other, ServerKey(2), &row, KEPT_ROWS_MAX), None);
         assert_eq!((known.rows, known.rows_of_few, known.kept.len()), (0, 0, 0));
     }

@@ -18,7 +18,7 @@ use crate::model::{PlayerKey, ServerKey, WindowKey};
 const KEPT_ROWS_PER_READ: usize = 16;
 
 impl Engine {
-    /// Refreshes entries of dirty players, or marks players dirty, until it has read `most` rows. Boards then
+    /// Refreshes entries of dirty players, or marks players dirty, until it has read about `most` rows. Boards then
     /// show changes that are not committed, too. Returns whether there are more.
     pub fn refresh_boards(&mut self, source: &dyn StateReader, most: usize) -> Result<bool, ReadError> {
         let mut left = most;
@@ -55,7 +55,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns the number of rows read.
+    /// Returns the number of rows read; kept rows count as [`KEPT_ROWS_PER_READ`] says.
     fn refresh_player(
         &mut self,
         source: &dyn StateReader,
@@ -69,17 +69,18 @@ impl Engine {
         let player_window = self.global.player_windows.get(window, player);
         let player_window = player_window.as_ref();
         let cached = self.global.board_cache.windows.get_mut(&window);
-        let kept = cached.and_then(|cached| cached.known.take(player)).filter(|_| player_window.is_some());
+        let mut kept = cached.and_then(|cached| cached.known.take(player)).filter(|_| player_window.is_some());
+        let mut rows_read = 0;
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
-        let (mut kept, mut rows_read) = (kept, 0);
         if let Some(player_window) = player_window {
             add_groups(&mut left, &[Group::Game(player_window.game)]);
             if let Some(kept) = &kept {
                 merged.push((Group::Game(player_window.game), kept.sum()));
                 for (server, row) in kept.rows() {
-                    let tags = self.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
-                    let mut tags = self.global.existing_tags(tags);
-                    tags.drain(..).for_each(|tag| add(&mut merged, Group::Tag(tag), row.unpack()));
+                    let Some(server_state) = self.server_state(server) else { continue };
+                    for tag in self.global.existing_tags(&server_state.record.tags) {
+                        add(&mut merged, Group::Tag(tag), row.unpack());
+                    }
                 }
                 rows_read = kept.len() / KEPT_ROWS_PER_READ;
             } else {

@@ -14,9 +14,9 @@ use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
 impl GlobalState {
-    /// A list has changed the rows of its players. Entries of players who have a row on this server only are updated at
-    /// once, from that row. If the server has no tags, so are entries of players whose other rows are kept. All other
-    /// players are marked dirty, and those whose ratings are not in memory.
+    /// Updates the boards after a list has changed the rows of its players. Players with a row on this server only get
+    /// their entries from that row. On a server without tags, players whose other rows are kept get them from the sum.
+    /// Others, and those whose ratings are needed and not in memory, are marked dirty.
     pub(in crate::engine) fn update_boards(
         &mut self,
         server: ServerKey,
@@ -58,6 +58,7 @@ impl GlobalState {
                 let groups = || std::iter::once(Group::Game(game)).chain(tags.iter().map(|tag| Group::Tag(*tag)));
                 let needs_rating = groups().any(|group| boards.needs_rating(group, changed));
                 let player_window = needs_rating.then(|| self.player_windows.get(window, player));
+                // The rating is needed, but not in memory.
                 if let Some(None) = player_window {
                     cached.mark_listed(player, changed);
                     continue;
@@ -137,7 +138,7 @@ impl Engine {
         self.global.board_cache.dirty_players(window)
     }
 
-    /// Number of players who are known to be dirty, in the boards of all windows.
+    /// Number of players who are marked dirty, in the boards of all windows.
     pub fn dirty_players_of_all(&self) -> usize {
         self.global.board_cache.windows.values().map(|cached| cached.dirty.len()).sum()
     }
