@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use crate::engine::{BuildPlan, WindowBoards};
+use crate::engine::{BuildPlan, BuiltBoards};
 use crate::model::WindowKey;
 use crate::state::build_boards;
 use crate::store::{Reader, StoreError};
 
-pub(super) type BuildResult = Result<WindowBoards, StoreError>;
+pub(super) type BuildResult = Result<BuiltBoards, StoreError>;
 
 /// The windows whose boards are to be built, and the thread that builds them.
 pub(super) struct BoardBuilder {

@@ -54,8 +54,7 @@ impl Engine {
         let server_state = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
         // With fewer than there are players online, half of them were read for each rated round: a quarter of the engine
         // thread's time with 8 million.
-        let CacheLimits { player_windows_max, player_windows_per_server, .. } = self.global.cache_limits;
-        let player_windows_max = player_windows_max + player_windows_per_server * self.servers.len();
+        let player_windows_max = self.global.cache_limits.most_player_windows(self.servers.len());
         let mut commit = Commit {
             meta: changed.then(|| self.global.meta.clone()),
             games: pending.games,

@@ -25,6 +25,7 @@ mod online;
 mod outbox;
 mod overview;
 mod pending;
+mod player_table;
 mod player_windows;
 mod published;
 mod reload;
@@ -50,7 +51,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 pub use self::admin_commands::{CommandError, is_correction};
-pub use self::boards::build::{BuildPlan, WindowReader, Workers};
+pub use self::boards::build::{BuildPlan, BuiltBoards, WindowReader, Workers};
 pub use self::boards::group::{Group, WindowBoards};
 pub use self::corrections::forget::ForgetResult;
 pub use self::corrections::reset_time::TimeReset;

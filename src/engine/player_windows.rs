@@ -1,11 +1,11 @@
 //! Caches the records of players in windows other than their rows (docs/rules.md sections 7 and 8). The
 //! cache survives commits, so that a record is not read again for each list.
 
-use std::collections::hash_map::Entry;
 use std::hint::black_box;
 
 use rustc_hash::FxHashMap;
 
+use super::player_table::PlayerTable;
 use super::{ReadError, StateReader};
 use crate::model::row::{PlayerWindow, Rating};
 use crate::model::{GameKey, PlayerKey, ServerKey, WindowKey};
@@ -13,20 +13,21 @@ use crate::model::{GameKey, PlayerKey, ServerKey, WindowKey};
 /// Player windows that were read or changed.
 #[derive(Debug, Default)]
 pub(super) struct PlayerWindowCache {
-    known: ByPlayer,
-    len: usize,
+    known: FxHashMap<WindowKey, KnownPlayerWindows>,
     /// Changed entries, each once, unless it was removed since.
     changed: Vec<(WindowKey, PlayerKey)>,
+    /// How often entries were removed, each of which may have been newer than a record that was read before.
+    removals: u64,
 }
 
 /// Lookups whose cache misses overlap.
 const PREFETCH_LEN: usize = 32;
 
-type ByPlayer = FxHashMap<WindowKey, FxHashMap<PlayerKey, CachedPlayerWindow>>;
+pub(super) type KnownPlayerWindows = PlayerTable<CachedPlayerWindow>;
 
 /// Most players have a row on one server and no rating in a tag: they take 40 bytes instead of 130. There are millions.
 #[derive(Debug)]
-enum CachedPlayerWindow {
+pub(super) enum CachedPlayerWindow {
     /// `rating`: without rounds there is none.
     Single {
         changed: bool,
@@ -43,6 +44,11 @@ enum CachedPlayerWindow {
 const _: () = assert!(size_of::<CachedPlayerWindow>() == 40);
 
 impl CachedPlayerWindow {
+    /// As the store has it.
+    pub fn stored(player_window: PlayerWindow) -> CachedPlayerWindow {
+        CachedPlayerWindow::new(player_window, false)
+    }
+
     fn new(player_window: PlayerWindow, changed: bool) -> CachedPlayerWindow {
         let PlayerWindow { game, servers, game_rating, tag_ratings } = &player_window;
         match (&servers[..], game_rating.unwrap_or(Rating::UNRATED)) {
@@ -80,45 +86,66 @@ impl PlayerWindowCache {
         for chunk in changed.chunks(PREFETCH_LEN) {
             self.prefetch(chunk.iter().copied());
             for &(window, player) in chunk {
-                let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(&player));
+                let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(player));
                 let Some(cached) = cached else { continue };
                 if std::mem::take(cached.changed()) {
                     entries.push(((window, player), cached.player_window()));
                 }
             }
         }
-        if self.len > most {
-            (self.known, self.len) = (ByPlayer::default(), 0);
+        if self.len() > most {
+            self.known.clear();
+            self.removals += 1;
         }
         entries
     }
 
+    fn len(&self) -> usize {
+        self.known.values().map(PlayerTable::len).sum()
+    }
+
+    /// See [`PlayerWindowCache::adopt`].
+    pub fn removals(&self) -> u64 {
+        self.removals
+    }
+
+    /// Keeps records of a window that were read when the cache had seen so many removals. Entries that are cached are as new
+    /// or newer. The records are dropped if some may be older than removed entries, or if the cache would have more than `most`
+    /// entries.
+    pub fn adopt(&mut self, window: WindowKey, mut read: KnownPlayerWindows, removals: u64, most: usize) {
+        let cached = self.known.get(&window).map_or(0, PlayerTable::len);
+        if removals != self.removals || self.len() - cached + cached.max(read.len()) > most {
+            return;
+        }
+        let cached = self.known.remove(&window).unwrap_or_default();
+        cached.into_values().for_each(|(player, cached)| _ = read.insert(player, cached));
+        self.known.insert(window, read);
+    }
+
     pub fn remove(&mut self, window: WindowKey, player: PlayerKey) {
-        let removed = self.known.get_mut(&window).and_then(|cached| cached.remove(&player));
-        self.len -= usize::from(removed.is_some());
+        self.known.get_mut(&window).and_then(|cached| cached.remove(player));
+        self.removals += 1;
     }
 
     pub fn remove_window(&mut self, window: WindowKey) {
-        self.len -= self.known.remove(&window).map_or(0, |cached| cached.len());
+        self.known.remove(&window);
+        self.removals += 1;
     }
 
     /// `source`: `None` if the store cannot have a record of the player.
     fn entry<'k>(
-        cached: &'k mut ByPlayer,
-        len: &mut usize,
+        known: &'k mut FxHashMap<WindowKey, KnownPlayerWindows>,
         source: Option<&dyn StateReader>,
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
     ) -> Result<&'k mut CachedPlayerWindow, ReadError> {
-        Ok(match cached.entry(window).or_default().entry(player) {
-            Entry::Occupied(cached) => cached.into_mut(),
-            Entry::Vacant(place) => {
-                let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
-                *len += 1;
-                place.insert(CachedPlayerWindow::new(stored.unwrap_or_else(|| PlayerWindow::new(game)), false))
-            }
-        })
+        let cached = known.entry(window).or_default();
+        if cached.get(player).is_none() {
+            let stored = source.map(|source| source.player_window(window, player)).transpose()?.flatten();
+            cached.insert(player, CachedPlayerWindow::stored(stored.unwrap_or_else(|| PlayerWindow::new(game))));
+        }
+        Ok(cached.get_mut(player).expect("it was cached, or is now"))
     }
 
     /// The record of a player, from the cache or `source`; a new one, if there is none.
@@ -129,8 +156,7 @@ impl PlayerWindowCache {
         game: GameKey,
         player: PlayerKey,
     ) -> Result<PlayerWindow, ReadError> {
-        let PlayerWindowCache { known, len, .. } = self;
-        Ok(Self::entry(known, len, source, window, game, player)?.player_window())
+        Ok(Self::entry(&mut self.known, source, window, game, player)?.player_window())
     }
 
     /// Changes what [`PlayerWindowCache::get_or_read`] returns.
@@ -142,10 +168,9 @@ impl PlayerWindowCache {
         player: PlayerKey,
         change: impl FnOnce(&mut PlayerWindow) -> T,
     ) -> Result<T, ReadError> {
-        let PlayerWindowCache { known, len, changed } = self;
-        let cached = Self::entry(known, len, source, window, game, player)?;
+        let cached = Self::entry(&mut self.known, source, window, game, player)?;
         if !*cached.changed() {
-            changed.push((window, player));
+            self.changed.push((window, player));
         }
         let mut player_window = cached.player_window();
         let result = change(&mut player_window);
@@ -155,15 +180,12 @@ impl PlayerWindowCache {
 
     /// Keeps a record that was read and is not cached.
     pub fn keep(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
-        let cached = CachedPlayerWindow::new(player_window, false);
-        self.known.entry(window).or_default().insert(player, cached);
-        self.len += 1;
+        self.known.entry(window).or_default().insert(player, CachedPlayerWindow::stored(player_window));
     }
 
     pub fn put(&mut self, window: WindowKey, player: PlayerKey, player_window: PlayerWindow) {
         let cached = CachedPlayerWindow::new(player_window, true);
         let before = self.known.entry(window).or_default().insert(player, cached);
-        self.len += usize::from(before.is_none());
         if before.is_none_or(|mut cached| !*cached.changed()) {
             self.changed.push((window, player));
         }
@@ -184,12 +206,12 @@ impl PlayerWindowCache {
 
     /// Prefetches all entries of a list, so that their cache misses overlap.
     pub fn prefetch(&self, list: impl Iterator<Item = (WindowKey, PlayerKey)>) {
-        let cached = list.filter_map(|(window, player)| self.known.get(&window)?.get(&player));
+        let cached = list.filter_map(|(window, player)| self.known.get(&window)?.get(player));
         black_box(cached.filter(|cached| matches!(cached, CachedPlayerWindow::Single { .. })).count());
     }
 
     pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<PlayerWindow> {
-        self.known.get(&window)?.get(&player).map(CachedPlayerWindow::player_window)
+        self.known.get(&window)?.get(player).map(CachedPlayerWindow::player_window)
     }
 }
 

@@ -90,7 +90,7 @@ impl Default for EngineSettings {
 pub struct CacheLimits {
     /// Names, about 70 bytes each.
     pub names_max: usize,
-    /// Records of players in windows, about 70 bytes each: this number, and `player_windows_per_server` for each server.
+    /// Records of players in windows, about 50 bytes each: this number, and `player_windows_per_server` for each server.
     pub player_windows_max: usize,
     pub player_windows_per_server: usize,
 }
@@ -98,6 +98,10 @@ pub struct CacheLimits {
 impl CacheLimits {
     /// All caches are cleared with each commit.
     pub const NONE: CacheLimits = CacheLimits { names_max: 0, player_windows_max: 0, player_windows_per_server: 0 };
+
+    pub(super) fn most_player_windows(self, servers: usize) -> usize {
+        self.player_windows_max + self.player_windows_per_server * servers
+    }
 }
 
 impl Default for CacheLimits {

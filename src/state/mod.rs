@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::config::{Config, WindowSettingsError};
 use crate::engine::{
-    BuildPlan, CacheLimits, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError, WindowBoards, Workers,
+    BuildPlan, BuiltBoards, CacheLimits, CorrectionError, Engine, EngineSettings, Event, Outcome, ViewError, Workers,
     ZoneChanged, is_correction,
 };
 use crate::log::LogEvent;
@@ -388,7 +388,7 @@ impl ReplayFeed {
 }
 
 /// Builds the boards of a window, on as many threads as there are cores.
-pub fn build_boards(plan: &BuildPlan, reader: &Reader) -> Result<WindowBoards, StoreError> {
+pub fn build_boards(plan: &BuildPlan, reader: &Reader) -> Result<BuiltBoards, StoreError> {
     Ok(plan.build(reader, &ScopedThreads)?)
 }
 

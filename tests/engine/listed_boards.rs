@@ -2,7 +2,7 @@
 //! on several servers at once, with and without tags and tie-breakers, with corrections between the lists, and with records
 //! that are in memory or not.
 
-use clqd::engine::{CacheLimits, EngineSettings, WindowBoards};
+use clqd::engine::{BuiltBoards, CacheLimits, EngineSettings};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::{Ranking, Scope, ServerUrl};
 use clqd::state::State;
@@ -81,7 +81,7 @@ fn play(seed: u64) {
     let mut now_ms = if seed.is_multiple_of(4) { START_MS + WEEK_MS - LISTS as i64 * 10_000 } else { START_MS };
     state.commit_and_build_boards(window(&state)).unwrap();
     // New boards, and the list before which they are installed.
-    let mut building: Option<(usize, WindowBoards)> = None;
+    let mut building: Option<(usize, BuiltBoards)> = None;
     // The players on each server and their points. Some players are on several servers at once.
     let mut lists: Vec<Vec<(usize, i64)>> = vec![Vec::new(); SERVERS];
     for number in 0..LISTS {

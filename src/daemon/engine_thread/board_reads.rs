@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::{BOARD_UPDATES_PER_COMMIT, EngineEnded, EngineHandle, EngineThread};
 use crate::api::StateView;
-use crate::engine::{ReadError, WindowBoards};
+use crate::engine::{BuiltBoards, ReadError};
 use crate::view::board::BoardsSelector;
 
 type BoardRead = Box<dyn FnOnce(&StateView<'_>) + Send>;
@@ -28,8 +28,8 @@ impl EngineHandle {
 }
 
 impl EngineThread {
-    pub(super) fn cache_boards(&mut self, boards: WindowBoards) {
-        self.state.engine.install_boards(boards);
+    pub(super) fn cache_boards(&mut self, built: BuiltBoards) {
+        self.state.engine.install_boards(built);
         self.queue_outdated_boards();
     }
 

@@ -16,8 +16,9 @@ use rustc_hash::FxHashMap;
 
 use crate::board::{Board, BoardEntry};
 use crate::engine::boards::group::{BoardOrders, Group, GroupBoards, WindowBoards};
-use crate::engine::boards::known_rows::PlayerSet;
 use crate::engine::chunked_vec::ChunkedVec;
+use crate::engine::player_table::{PlayerSet, place};
+use crate::engine::player_windows::{CachedPlayerWindow, KnownPlayerWindows};
 use crate::model::row::{PlayerRow, PlayerWindow, Ranking, Rating};
 use crate::model::server::ServerRecord;
 use crate::model::{GameKey, PlayerKey, ServerKey, TagKey, WindowKey};
@@ -62,6 +63,20 @@ pub struct BuildPlan {
     pub(super) live: Vec<(ServerKey, Arc<ServerRecord>)>,
     /// The next player's key.
     pub(super) players_end: u32,
+    /// What the cache of records had seen, see [`BuiltBoards`].
+    pub(super) cache_removals: u64,
+}
+
+/// New boards of a window, and what the build has seen besides.
+#[derive(Debug)]
+pub struct BuiltBoards {
+    pub(super) boards: WindowBoards,
+    /// Players with rows on one server only.
+    pub(super) single: PlayerSet,
+    /// The records of players who are online. Without them, the engine would read each one when a list needs it.
+    pub(super) online: KnownPlayerWindows,
+    /// How often entries of the cache had been removed when the build began.
+    pub(super) cache_removals: u64,
 }
 
 type EntriesByGroup = FxHashMap<Group, [ChunkedVec<BoardEntry, ENTRIES_PER_CHUNK>; 5]>;
@@ -78,6 +93,7 @@ struct PlayerPass {
     rated: EntriesByGroup,
     /// In groups whose boards are ordered by both rating and row.
     ratings: Vec<((Group, PlayerKey), Rating)>,
+    online: Vec<(PlayerKey, CachedPlayerWindow)>,
 }
 
 /// No row of the player counts.
@@ -102,7 +118,7 @@ struct PlayerIndex {
 impl PlayerIndex {
     /// Returns false if it was noted before.
     fn note_row(&self, player: PlayerKey) -> bool {
-        let (at, bit) = PlayerSet::place(player);
+        let (at, bit) = place(player);
         self.seen.get(at).is_some_and(|bits| bits.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 }
@@ -120,7 +136,7 @@ impl BuildPlan {
         self.window
     }
 
-    pub fn build(&self, source: &dyn WindowReader, workers: &dyn Workers) -> Result<WindowBoards, ReadError> {
+    pub fn build(&self, source: &dyn WindowReader, workers: &dyn Workers) -> Result<BuiltBoards, ReadError> {
         let mut all: FxHashMap<Group, [Vec<Vec<BoardEntry>>; 5]> = FxHashMap::default();
         let mut add = |entries: EntriesByGroup| {
             for (group, entries) in entries {
@@ -131,9 +147,13 @@ impl BuildPlan {
 
         let mut players =
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
-        for known in run_parts(workers, |part| self.read_players(source, key_range(part, self.players_end)))? {
+        let is_online = self.online_players();
+        let mut online = KnownPlayerWindows::default();
+        let read = |part| self.read_players(source, &is_online, key_range(part, self.players_end));
+        for known in run_parts(workers, read)? {
             players.games.extend(known.games);
             players.ratings.extend(known.ratings);
+            known.online.into_iter().for_each(|(player, record)| _ = online.insert(player, record));
             add(known.rated);
         }
 
@@ -161,10 +181,22 @@ impl BuildPlan {
         for (group, entries) in all {
             jobs.extend(Ranking::ALL.into_iter().zip(entries).map(|(ranking, entries)| (group, ranking, entries)));
         }
-        Ok(WindowBoards { single, ..self.order(jobs, workers) })
+        Ok(BuiltBoards { boards: self.order(jobs, workers), single, online, cache_removals: self.cache_removals })
     }
 
-    fn read_players(&self, source: &dyn WindowReader, players: std::ops::Range<u32>) -> Result<PlayerPass, ReadError> {
+    fn online_players(&self) -> PlayerSet {
+        let mut online = PlayerSet::default();
+        let presences = self.live.iter().flat_map(|(_, record)| record.presences());
+        presences.for_each(|presence| online.insert(presence.player));
+        online
+    }
+
+    fn read_players(
+        &self,
+        source: &dyn WindowReader,
+        is_online: &PlayerSet,
+        players: std::ops::Range<u32>,
+    ) -> Result<PlayerPass, ReadError> {
         let first = players.start;
         let mut known = PlayerPass { games: vec![NO_ROWS; players.len()], ..PlayerPass::default() };
         let mut counts: Vec<(Group, u32)> = Vec::new();
@@ -190,6 +222,9 @@ impl BuildPlan {
                     };
                     known.games[(player.0 - first) as usize] = of_player.game.0 | flag;
                 }
+            }
+            if is_online.contains(player) {
+                known.online.push((player, CachedPlayerWindow::stored(of_player)));
             }
         })?;
         Ok(known)

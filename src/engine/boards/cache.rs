@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use rustc_hash::FxHashMap;
 
+use super::build::BuiltBoards;
 use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
 use super::known_rows::KnownRows;
@@ -266,14 +267,14 @@ impl BoardCache {
     }
 
     /// Installs boards whose build has begun, unless they have a previous order.
-    pub(super) fn install(&mut self, mut boards: WindowBoards) {
+    pub(super) fn install(&mut self, built: BuiltBoards) {
+        let BuiltBoards { mut boards, mut single, .. } = built;
         let Some(cached) = self.windows.get_mut(&boards.window) else { return };
         let Some(BoardsInBuild { dirty, unsure }) = cached.build.take() else { return };
         if !boards.adopt_orders(&self.orders) {
             return;
         }
         cached.compacted_bytes = None;
-        let mut single = std::mem::take(&mut boards.single);
         unsure.into_iter().for_each(|player| single.remove(player));
         cached.known = KnownRows::of_singles(single);
         (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), dirty);

@@ -5,7 +5,6 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHashMap;
 
-use super::known_rows::PlayerSet;
 use super::ranking_set::RankingSet;
 use crate::board::Board;
 use crate::board::order::{Order, Orders};
@@ -58,13 +57,11 @@ pub struct WindowBoards {
     pub(super) window: WindowKey,
     pub(super) boards: FxHashMap<Group, GroupBoards>,
     pub(super) orders: BoardOrders,
-    /// Of new boards: players with rows on one server only.
-    pub(super) single: PlayerSet,
 }
 
 impl WindowBoards {
     pub(super) fn empty(window: WindowKey, orders: BoardOrders) -> WindowBoards {
-        WindowBoards { window, boards: FxHashMap::default(), orders, single: PlayerSet::default() }
+        WindowBoards { window, boards: FxHashMap::default(), orders }
     }
 
     pub fn window(&self) -> WindowKey {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use super::kept_rows::KeptRows;
+use crate::engine::player_table::PlayerSet;
 use crate::model::row::PlayerRow;
 use crate::model::{PlayerKey, ServerKey};
 
@@ -32,35 +33,6 @@ pub(super) struct KnownRows {
     /// Rows in `kept`, and those of players on few servers.
     rows: usize,
     rows_of_few: usize,
-}
-
-/// A set of players, a bit for each key.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct PlayerSet(Vec<u64>);
-
-impl PlayerSet {
-    /// The index of a player's word, and the player's bit in it.
-    pub fn place(player: PlayerKey) -> (usize, u64) {
-        (player.0 as usize / 64, 1 << (player.0 % 64))
-    }
-
-    pub fn contains(&self, player: PlayerKey) -> bool {
-        let (at, bit) = PlayerSet::place(player);
-        self.0.get(at).is_some_and(|bits| bits & bit != 0)
-    }
-
-    pub fn insert(&mut self, player: PlayerKey) {
-        let (at, bit) = PlayerSet::place(player);
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        self.0[at] |= bit;
-    }
-
-    pub fn remove(&mut self, player: PlayerKey) {
-        let (at, bit) = PlayerSet::place(player);
-        self.0.get_mut(at).into_iter().for_each(|bits| *bits &= !bit);
-    }
 }
 
 impl KnownRows {
@@ -127,7 +99,7 @@ impl KnownRows {
 
     /// Memory in bytes, about.
     pub fn heap_bytes(&self) -> usize {
-        8 * self.single.0.len() + KEPT_ROW_BYTES * self.rows
+        self.single.heap_bytes() + KEPT_ROW_BYTES * self.rows
     }
 
     pub fn forget(&mut self, player: PlayerKey) {

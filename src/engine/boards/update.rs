@@ -5,7 +5,7 @@ use std::sync::RwLockReadGuard;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::build::BuildPlan;
+use super::build::{BuildPlan, BuiltBoards};
 use super::dirty::DirtyPlayers;
 use super::group::{BoardOrders, Group, WindowBoards};
 use super::ranking_set::RankingSet;
@@ -115,7 +115,8 @@ impl Engine {
         let mut unwritten = DirtyPlayers::default();
         pending.chain(unsure.iter().copied()).for_each(|player| unwritten.insert(player, RankingSet::ALL, &[]));
         let (orders, players_end) = (self.global.board_cache.orders().clone(), self.global.meta.next_player);
-        let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end };
+        let cache_removals = self.global.player_windows.removals();
+        let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end, cache_removals };
         self.global.board_cache.begin_build(window, unwritten, unsure);
         plan
     }
@@ -123,13 +124,17 @@ impl Engine {
     /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
     /// the changes since the plan. Boards are dropped if their window was deleted, or if they
     /// have a previous order.
-    pub fn install_boards(&mut self, mut boards: WindowBoards) {
-        if !self.global.is_queryable(boards.window) {
-            return self.global.board_cache.remove(boards.window);
+    pub fn install_boards(&mut self, mut built: BuiltBoards) {
+        let window = built.boards.window;
+        if !self.global.is_queryable(window) {
+            return self.global.board_cache.remove(window);
         }
+        let most = self.global.cache_limits.most_player_windows(self.servers.len());
+        let online = std::mem::take(&mut built.online);
+        self.global.player_windows.adopt(window, online, built.cache_removals, most);
         // A tag may have been deleted since the plan.
-        boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
-        self.global.board_cache.install(boards);
+        built.boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
+        self.global.board_cache.install(built);
     }
 
     /// Number of dirty players in the boards of a window; `None`: not all of them are marked

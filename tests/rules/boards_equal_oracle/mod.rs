@@ -18,7 +18,7 @@ use crate::oracle::generate::{Random, scan_log, screening};
 use crate::oracle::{Oracle, Settings};
 use clqd::board::order::{LowIsBetter, TieBreaker};
 use clqd::board::window::{WindowSpec, WindowTypes};
-use clqd::engine::{BuildPlan, EngineSettings, Event, WindowBoards};
+use clqd::engine::{BuildPlan, BuiltBoards, EngineSettings, Event};
 use clqd::model::calendar::{Calendar, HOUR_MS};
 use clqd::model::{ServerUrl, WindowKey};
 use clqd::scan_log;
@@ -212,7 +212,7 @@ impl Run {
 
 enum BoardBuild {
     Planned(BuildPlan),
-    Built(WindowBoards),
+    Built(BuiltBoards),
 }
 
 /// All types of windows, and two custom ones that overlap.
