@@ -168,7 +168,7 @@ fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result
             taken = outcomes.try_recv().map_err(|_| RecvTimeoutError::Timeout);
         }
         let now_ms = now();
-        if state.engine.has_changes() || state.engine.has_notices() {
+        if state.engine.model().has_changes() || state.engine.has_notices() {
             changed_ms.get_or_insert(now_ms);
         }
         if now_ms.saturating_sub(ticked_ms) >= state.engine.tick_interval_ms() {

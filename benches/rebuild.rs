@@ -211,7 +211,7 @@ impl EngineLoop {
                 during.0.push(began.elapsed() - due);
             }
             let now_ms = now();
-            if self.state.engine.has_changes() {
+            if self.state.engine.model().has_changes() {
                 changed_ms.get_or_insert(now_ms);
             }
             if now_ms.saturating_sub(ticked_ms) >= self.state.engine.tick_interval_ms() {

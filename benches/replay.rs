@@ -79,7 +79,11 @@ fn main() -> anyhow::Result<()> {
     size.print("engine and store", replaying - reading - comparing);
     size.print("the whole replay", checking + replaying);
     println!("replaying kept a core busy {:.0} % of its time", 100.0 * replaying / clock_s);
-    println!("{} players known, {} MB resident at most", state.engine.status().players_known, peak_kib()? >> 10);
+    println!(
+        "{} players known, {} MB resident at most",
+        state.engine.model().status().players_known,
+        peak_kib()? >> 10
+    );
     Ok(())
 }
 

@@ -114,7 +114,7 @@ fn main() -> anyhow::Result<()> {
         peak_kib()? >> 10,
         on_disk(&dir)? >> 20,
     );
-    let window = state.engine.running_windows()[0];
+    let window = state.engine.model().running_windows()[0];
     boards("boards ", &mut state, window)?;
     drop(state);
 
@@ -125,14 +125,14 @@ fn restart(config: &Config, dir: &std::path::Path) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut state = State::open_configured(config, dir, false)?;
     println!("restart {:>8.1} s to open the state", began.elapsed().as_secs_f64());
-    let window = state.engine.running_windows()[0];
+    let window = state.engine.model().running_windows()[0];
     boards("boards ", &mut state, window)
 }
 
 fn boards(what: &str, state: &mut State, window: WindowKey) -> anyhow::Result<()> {
     let began = Instant::now();
     state.commit_and_build_boards(window)?;
-    let boards = state.engine.boards(window).expect("the boards were just built");
+    let boards = state.engine.model().boards(window).expect("the boards were just built");
     println!(
         "{what} {:>8.1} s to make those of the game; {} players, {} MB; {} MB resident now, {} at most",
         began.elapsed().as_secs_f64(),

@@ -2,16 +2,16 @@
 
 use super::error::ApiError;
 use super::status::{Status, StoreStatus};
-use crate::engine::{Engine, StateReader};
+use crate::engine::{ReadModel, StateReader};
 use crate::model::search_text::Match;
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WindowKey};
 use crate::view::board::StorageUse;
 use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
 use crate::view::{PlayerNameView, ServerDetail};
 
-/// An engine or a replica of one, and a reader of its records.
+/// What an engine or a replica answers from, and a reader of its records.
 pub struct StateView<'s> {
-    pub engine: &'s Engine,
+    pub model: &'s ReadModel,
     pub reader: &'s dyn StateReader,
     /// Pending entries of the outbox.
     pub outbox_entries: u64,
@@ -24,7 +24,7 @@ pub struct StateView<'s> {
 impl StateView<'_> {
     /// The names of the given players that exist.
     pub fn player_names(&self, players: Vec<PlayerKey>) -> Result<Vec<PlayerNameView>, ApiError> {
-        let names = players.into_iter().filter_map(|player| self.engine.player_name(self.reader, player).transpose());
+        let names = players.into_iter().filter_map(|player| self.model.player_name(self.reader, player).transpose());
         names.collect::<Result<_, _>>().map_err(ApiError::internal)
     }
 }

@@ -37,15 +37,15 @@ pub fn each_row(
     week: &str,
     each: &mut dyn FnMut(ExportRow) -> io::Result<()>,
 ) -> Result<(), ExportError> {
-    state.engine.export(&state.store, week, |server, game, player, row, positions| {
+    state.engine.model().export(&state.store, week, |server, game, player, row, positions| {
         Ok(each(ExportRow::new(week, server, game, player, row, positions))?)
     })
 }
 
 /// Passes on all complete sessions that are kept, in order of server URL, end, start, name.
 pub fn each_session(state: &State, each: &mut dyn FnMut(ExportedSession) -> io::Result<()>) -> Result<(), ExportError> {
-    for server in state.engine.servers_by_url() {
-        let sessions = state.engine.export_sessions(&state.store, server)?;
+    for server in state.engine.model().servers_by_url() {
+        let sessions = state.engine.model().export_sessions(&state.store, server)?;
         sessions.into_iter().try_for_each(&mut *each)?;
     }
     Ok(())

@@ -160,7 +160,7 @@ impl Replay<'_> {
     pub fn summary(&self) -> ReplaySummary {
         ReplaySummary {
             scans: self.feed.scans(),
-            skipped: self.state.engine.counts().out_of_order,
+            skipped: self.state.engine.model().counts().out_of_order,
             commands: self.feed.commands(),
             commands_skipped: self.feed.commands_skipped(),
         }
@@ -174,7 +174,7 @@ impl Replay<'_> {
         }
         let is_scan = matches!(event, LogEvent::Scan { .. });
         // The result of a command depends on which weeks are closed.
-        if (!is_scan || self.feed.is_at_check()) && t_ms >= self.state.engine.next_close_ms() {
+        if (!is_scan || self.feed.is_at_check()) && t_ms >= self.state.engine.model().next_close_ms() {
             self.state.close_due_weeks(t_ms)?;
         }
         match event {
@@ -208,7 +208,7 @@ impl Replay<'_> {
     /// Forgets placeholders of forgotten players. Weeks that ended before the request are closed
     /// with them, as the daemon closed them with the player.
     fn forget_until(&mut self, forgotten_ms: i64) -> Result<(), StoreError> {
-        if forgotten_ms >= self.state.engine.next_close_ms() {
+        if forgotten_ms >= self.state.engine.model().next_close_ms() {
             self.state.close_due_weeks(forgotten_ms)?;
         }
         self.feed.forget_until(self.state, forgotten_ms)
@@ -221,7 +221,7 @@ impl Replay<'_> {
         }
         // No scan follows: the next commit empties the caches.
         self.state.engine.set_cache_limits(CacheLimits::NONE);
-        self.state.close_due_weeks(self.state.engine.now_ms())
+        self.state.close_due_weeks(self.state.engine.model().now_ms())
     }
 }
 

@@ -37,7 +37,7 @@ impl History {
     /// Sums up maps until the daemon stops.
     pub async fn run(self: Arc<History>, views: Arc<Views>) {
         loop {
-            let planned = views.read(|view| (view.engine().map_history_plan(), view.reader().clone())).await;
+            let planned = views.read(|view| (view.model().map_history_plan(), view.reader().clone())).await;
             let (Ok((plan, reader)), last) = (planned, self.maps()) else { return };
             match tokio::task::spawn_blocking(move || last.next(plan, &reader)).await {
                 Ok(Ok(maps)) => *self.maps.lock().expect("maps lock poisoned") = Arc::new(maps),
@@ -59,7 +59,7 @@ impl Shared {
     /// for the first one, each on its thread.
     pub(super) fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError> {
         let view = self.views.current()?;
-        let (plan, reader) = (view.engine().best_players_plan(server)?, view.reader().clone());
+        let (plan, reader) = (view.model().best_players_plan(server)?, view.reader().clone());
         drop(view);
         let key = (plan.server, self.changes(), plan.open_weeks.clone());
         let read = || read_best(&plan, &reader).map(Arc::new);

@@ -99,7 +99,7 @@ async fn import_once(import: &Import, Context { engine, views, lengths }: &Conte
     };
     let (name, servers) = (master.to_string(), selection.urls.len());
     let urls = selection.urls.clone();
-    let Ok(known) = views.read(move |view| view.engine().count_known(&urls)).await else { return };
+    let Ok(known) = views.read(move |view| view.model().count_known(&urls)).await else { return };
     let checked = lengths.lock().expect("nobody panics with the lock").check(&name, servers, known);
     if let Err(last) = checked {
         return tracing::warn!(

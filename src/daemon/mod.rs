@@ -464,7 +464,7 @@ fn open_state(
     let system_ms = time.read().system_ms;
     let log = match config.cluster.is_on() {
         true => {
-            let is_without_log = last_seq == 0 && state.engine.now_ms() > 0;
+            let is_without_log = last_seq == 0 && state.engine.model().now_ms() > 0;
             open_copy(config, &applier, if is_without_log { WITHOUT_LOG } else { last_seq })?
         }
         false => {
@@ -476,7 +476,7 @@ fn open_state(
                 state.apply_rebuild(&step).with_context(failed)?;
                 needs_checkpoint = true;
             }
-            let began_ms = match state.engine.now_ms() {
+            let began_ms = match state.engine.model().now_ms() {
                 0 => system_ms,
                 now_ms => now_ms,
             };
@@ -488,14 +488,14 @@ fn open_state(
     if needs_checkpoint {
         state.write_checkpoint(log.synced()).with_context(failed)?;
     }
-    let clock = Arc::new(Clock::with_source(time, state.engine.now_ms(), config.clock_settings()));
+    let clock = Arc::new(Clock::with_source(time, state.engine.model().now_ms(), config.clock_settings()));
     if config.cluster.is_on() {
         // The log of a cluster cannot be taken back.
         clock.accept_start_time();
     }
     if clock.is_start_time_open() {
         tracing::info!(
-            after_last_scan_s = (clock.now_ms() - state.engine.now_ms()) / 1_000,
+            after_last_scan_s = (clock.now_ms() - state.engine.model().now_ms()) / 1_000,
             "the system clock is not synchronised; until the clock is trusted, nothing is archived and no checkpoint is \
              written, so that a wrong time can be taken back"
         );

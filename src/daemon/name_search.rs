@@ -64,7 +64,7 @@ impl NameSearch {
         // The changes that the index has, by chunk.
         let mut indexed: Vec<Option<u64>> = Vec::new();
         loop {
-            let Ok(changes) = views.read(|view| view.engine().server_name_changes()).await else { return };
+            let Ok(changes) = views.read(|view| view.model().server_name_changes()).await else { return };
             indexed.resize(changes.len(), None);
             // The newest first: older ones are read only while there is memory.
             for (number, changes) in changes.into_iter().enumerate().rev() {
@@ -72,7 +72,7 @@ impl NameSearch {
                     continue;
                 }
                 let keys = NameIndex::keys_of(number as u32);
-                let Ok(names) = views.read(|view| view.engine().server_names(keys)).await else { return };
+                let Ok(names) = views.read(|view| view.model().server_names(keys)).await else { return };
                 let chunk = servers_of(&names);
                 self.servers.lock().expect("index lock poisoned").put_within(bytes_max, number as u32, chunk);
             }

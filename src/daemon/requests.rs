@@ -184,11 +184,11 @@ impl Run for ArchiveVerify {
 /// Sends the rows of a week, some servers at a time.
 impl Run for Export {
     async fn run(self, shared: &Shared, lines: &Lines<ExportRow>) -> Result<Vec<String>, ApiError> {
-        let (week, servers) = shared.views.read(move |view| view.engine().exported_servers(&self.week)).await??;
+        let (week, servers) = shared.views.read(move |view| view.model().exported_servers(&self.week)).await??;
         let label = week_label(week);
-        export(shared, servers, lines, move |StateView { engine, reader, .. }, server| {
+        export(shared, servers, lines, move |StateView { model, reader, .. }, server| {
             let mut rows = Vec::new();
-            engine.export_server(*reader, week, server, &mut |server, game, player, row, positions| {
+            model.export_server(*reader, week, server, &mut |server, game, player, row, positions| {
                 rows.push(ExportRow::new(&label, server, game, player, row, positions));
                 Ok::<(), ViewError>(())
             })?;
@@ -201,11 +201,9 @@ impl Run for Export {
 /// Sends the sessions that are kept, some servers at a time.
 impl Run for ExportSessions {
     async fn run(self, shared: &Shared, lines: &Lines<ExportedSession>) -> Result<Vec<String>, ApiError> {
-        let servers = shared.views.read(|view| view.engine().servers_by_url()).await?;
-        export(shared, servers, lines, |StateView { engine, reader, .. }, server| {
-            engine.export_sessions(*reader, server)
-        })
-        .await
+        let servers = shared.views.read(|view| view.model().servers_by_url()).await?;
+        export(shared, servers, lines, |StateView { model, reader, .. }, server| model.export_sessions(*reader, server))
+            .await
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
 use crate::api::{ApiError, ErrorCode, StateView, StoreStatus};
-use crate::engine::{ChangedServers, Engine, StoreReader};
+use crate::engine::{ChangedServers, Engine, ReadModel, StoreReader};
 use crate::state::State;
 use crate::store::Reader;
 use crate::view::board::BoardsSelector;
@@ -26,7 +26,7 @@ const HELD_MS_MAX: i64 = 1_000;
 /// What readers ask.
 #[derive(Debug)]
 pub(super) struct View {
-    engine: Engine,
+    model: ReadModel,
     reader: Reader,
     outbox_entries: u64,
     engine_thread: EngineThreadStatus,
@@ -66,12 +66,12 @@ pub(super) struct Publisher {
 impl View {
     fn new(state: &mut State, engine_thread: EngineThreadStatus) -> Arc<View> {
         let (reader, outbox_entries) = (state.store.reader(), state.store.outbox_len() as u64);
-        Arc::new(View { engine: state.engine.replica(), reader, outbox_entries, engine_thread })
+        Arc::new(View { model: state.engine.replica(), reader, outbox_entries, engine_thread })
     }
 
     pub(super) fn state(&self) -> StateView<'_> {
         StateView {
-            engine: &self.engine,
+            model: &self.model,
             reader: &self.reader,
             outbox_entries: self.outbox_entries,
             outcomes_queued: self.engine_thread.outcomes_queued,
@@ -83,17 +83,17 @@ impl View {
         &self.reader
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(super) fn model(&self) -> &ReadModel {
+        &self.model
     }
 
     /// Whether these boards are in memory and up to date; they stay in memory for a while. An invalid query needs none.
     pub(super) fn has_boards(&self, boards: &BoardsSelector) -> bool {
-        let Some(window) = self.engine.boards_needed(boards).ok().flatten() else { return true };
-        if self.engine.boards(window).is_none() {
+        let Some(window) = self.model.boards_needed(boards).ok().flatten() else { return true };
+        if self.model.boards(window).is_none() {
             return false;
         }
-        self.engine.touch_boards(window);
+        self.model.touch_boards(window);
         true
     }
 
@@ -160,7 +160,7 @@ impl Publisher {
     /// Whether the view of the last commit is delayed and can be made now. A view that is made while changes wait for a
     /// commit would lack rows of players who have left since: these rows are not in the store yet.
     pub(super) fn can_catch_up(&self, engine: &Engine) -> bool {
-        self.is_behind() && !engine.has_changes()
+        self.is_behind() && !engine.model().has_changes()
     }
 
     /// Shows readers the committed state, unless one of them delays that.
@@ -169,7 +169,7 @@ impl Publisher {
         match Arc::get_mut(&mut self.spare) {
             Some(view) => {
                 let changed = self.missing_in_spare.iter().chain(&self.unpublished);
-                state.engine.update_replica(&mut view.engine, changed);
+                state.engine.update_replica(&mut view.model, changed);
                 (view.outbox_entries, view.engine_thread) = (state.store.outbox_len() as u64, status);
             }
             None if now_ms - *self.held_since_ms.get_or_insert(now_ms) < HELD_MS_MAX => return,
@@ -339,7 +339,7 @@ mod tests {
         };
         let mut shown = Vec::new();
         for boost_s in [0, 3_600, 0] {
-            let now_ms = state.engine.now_ms();
+            let now_ms = state.engine.model().now_ms();
             state.engine.boost(&url(7), boost_s, now_ms).unwrap();
             publisher.publish(&mut state, EngineThreadStatus::default(), now_ms);
             let view = publisher.views().current().unwrap();
@@ -366,7 +366,7 @@ mod tests {
 
     /// Applies scans and compares the answers of views with those of the engine.
     fn compare_views(mut state: State, scans: std::ops::Range<u64>) {
-        let window = state.engine.running_windows()[0];
+        let window = state.engine.model().running_windows()[0];
         state.commit_and_build_boards(window).unwrap();
         let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
         let views = publisher.views();
@@ -403,7 +403,7 @@ mod tests {
         assert!(published > steps / 2 && published < steps, "{published} views of {steps}");
         drop(held);
         publisher.publish(&mut state, EngineThreadStatus::default(), 40_000);
-        let players = |view: &StateView<'_>| -> Vec<ServerSummary> { view.engine.servers().collect() };
-        assert_eq!(players(&views.current().unwrap().state()), state.engine.servers().collect::<Vec<_>>());
+        let players = |view: &StateView<'_>| -> Vec<ServerSummary> { view.model.servers().collect() };
+        assert_eq!(players(&views.current().unwrap().state()), state.engine.model().servers().collect::<Vec<_>>());
     }
 }

@@ -76,9 +76,9 @@ impl Engine {
             AdminCommand::Reopen { week } => self.reopen_week(parse_week_label(week)?)?,
             AdminCommand::DeleteWindows { before } => !self.delete_windows_before(source, *before).is_empty(),
             AdminCommand::Clock {} => {
-                let previous_ms = self.now_ms();
+                let previous_ms = self.model.now_ms();
                 self.reset_time(source, t_ms)?;
-                self.now_ms() != previous_ms
+                self.model.now_ms() != previous_ms
             }
         })
     }

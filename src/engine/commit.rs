@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{CacheLimits, Engine};
+use super::{CacheLimits, Engine, ReadModel};
 use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::{Commit, PlayerKey, ServerKey};
 
-impl Engine {
+impl ReadModel {
     /// Whether records of players are to be deleted.
     pub fn has_deletions(&self) -> bool {
         !self.global.pending.corrections.deleted_best.is_empty()
@@ -33,34 +33,37 @@ impl Engine {
                 && p.corrections.is_empty())
     }
 
-    /// Sets the limits of the caches; the next commit applies them.
-    pub fn set_cache_limits(&mut self, memory: CacheLimits) {
-        self.global.cache_limits = memory;
-    }
-
     /// Rows and players that a commit would contain.
     pub fn pending_records(&self) -> usize {
         self.global.pending.rows_len + self.global.player_windows.changed_len() + self.global.pending.players.len()
+    }
+}
+
+impl Engine {
+    /// Sets the limits of the caches; the next commit applies them.
+    pub fn set_cache_limits(&mut self, memory: CacheLimits) {
+        self.model.global.cache_limits = memory;
     }
 
     /// Takes everything that changed since the last commit. It must be applied before the next
     /// event, because reads do not see it until then.
     pub fn take_commit(&mut self) -> Commit {
-        let changed = self.has_changes();
-        let pending = std::mem::take(&mut self.global.pending);
+        let changed = self.model.has_changes();
+        let pending = std::mem::take(&mut self.model.global.pending);
         debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
-        self.global.first_uncommitted_player = PlayerKey(self.global.meta.next_player);
-        self.global.name_cache.evict_after_commit(self.global.cache_limits.names_max);
-        let server_state = |key: &ServerKey| self.servers[key.0 as usize].as_ref().expect("changed servers exist");
+        self.model.global.first_uncommitted_player = PlayerKey(self.model.global.meta.next_player);
+        self.model.global.name_cache.evict_after_commit(self.model.global.cache_limits.names_max);
+        let server_state =
+            |key: &ServerKey| self.model.servers[key.0 as usize].as_ref().expect("changed servers exist");
         // With fewer than there are players online, half of them were read for each rated round: a quarter of the engine
         // thread's time with 8 million.
-        let player_windows_max = self.global.cache_limits.most_player_windows(self.servers.len());
+        let player_windows_max = self.model.global.cache_limits.most_player_windows(self.model.servers.len());
         let mut commit = Commit {
-            meta: changed.then(|| self.global.meta.clone()),
+            meta: changed.then(|| self.model.global.meta.clone()),
             games: pending.games,
             maps: pending.maps,
             tags: pending.tags,
-            player_windows: self.global.player_windows.take_changed(player_windows_max),
+            player_windows: self.model.global.player_windows.take_changed(player_windows_max),
             players: pending.players.into_chunks(),
             servers: pending.servers.iter().map(|key| (*key, server_state(key).record.share())).collect(),
             series: pending
@@ -86,7 +89,7 @@ impl Engine {
             acknowledged: pending.acknowledged,
             sessions: pending.sessions.into_iter().collect(),
             seen: pending.seen.into_iter().collect(),
-            archive_complete_ms: pending.archive_complete.then_some(self.global.archive_complete_ms),
+            archive_complete_ms: pending.archive_complete.then_some(self.model.global.archive_complete_ms),
             deleted_windows: pending.deleted_windows,
             corrections: pending.corrections,
         };

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::snapshot::compare::{ListChange, best_points};
-use super::{AdminError, Engine, ServerState};
+use super::{AdminError, Engine, ReadModel, ServerState};
 use crate::model::{ScanBudget, ServerKey, ServerUrl};
 use crate::schedule::InFlight;
 use crate::schedule::elastic::{Basis, ListSeen, Moment, Pace};
@@ -15,53 +15,7 @@ const CLASS_MAX: u8 = 2;
 /// Missed scans up to which a server is on the budget.
 const MISSED_MAX: u32 = 2;
 
-impl Engine {
-    /// Learns from a scan that has ended, and moves the next scan of a server with players to when it tells most.
-    pub(super) fn plan_elastic(&mut self, server: ServerKey, scan: InFlight, change: Option<ListChange>) {
-        let Some(server_state) = self.server_state(server) else { return };
-        let Some(last) = server_state.record.last_snapshot.as_ref() else { return };
-        let moment = Moment { now_ms: self.now_ms(), list_ms: last.t_ms, best: best_points(&last.entries) };
-        let pace = self.pace(server_state).filter(|_| {
-            let boosted = self.schedule.is_boosted(server, moment.now_ms);
-            self.elastic_off(server_state, boosted).is_none()
-        });
-        let mut elastic = self.elastic_scans();
-        if let Some(change) = change {
-            elastic.observe(
-                server,
-                ListSeen {
-                    t_ms: moment.list_ms,
-                    previous_ms: change.previous_ms,
-                    transition: change.transition,
-                    best_before: change.best_before,
-                    best: change.best,
-                },
-            );
-        }
-        let Some(pace) = pace else { return elastic.pause(server) };
-        let next_ms = elastic.next_scan_ms(server, pace, moment, scan.requested);
-        drop(elastic);
-        self.schedule.schedule_elastic(server, next_ms);
-    }
-
-    /// Sets how often a server is scanned while it has players. Returns whether that changed.
-    pub fn set_scan_budget(&mut self, url: &ServerUrl, budget: Option<ScanBudget>) -> Result<bool, AdminError> {
-        let key = self.find_key(url)?;
-        let server_state = self.server_state_mut(key).expect("found");
-        if server_state.record.scan_budget == budget {
-            return Ok(false);
-        }
-        server_state.record.scan_budget = budget;
-        let (class, now_ms) = (server_state.record.class, self.now_ms());
-        self.global.server_changed(key);
-        self.elastic_scans().pause(key);
-        // A server that is due now, or whose first scan is requested, stays so.
-        if self.schedule.due_ms(key).is_some_and(|due_ms| due_ms > now_ms) {
-            self.schedule.schedule_next(key, class, now_ms);
-        }
-        Ok(true)
-    }
-
+impl ReadModel {
     /// How many scans a server with players may have. `None`: they are on the fixed grid.
     fn pace(&self, server_state: &ServerState) -> Option<Pace> {
         let settings = &self.global.settings;
@@ -111,6 +65,54 @@ impl Engine {
             () if boosted => Some(ElasticOff::Boosted),
             () => None,
         }
+    }
+}
+
+impl Engine {
+    /// Learns from a scan that has ended, and moves the next scan of a server with players to when it tells most.
+    pub(super) fn plan_elastic(&mut self, server: ServerKey, scan: InFlight, change: Option<ListChange>) {
+        let Some(server_state) = self.model.server_state(server) else { return };
+        let Some(last) = server_state.record.last_snapshot.as_ref() else { return };
+        let moment = Moment { now_ms: self.model.now_ms(), list_ms: last.t_ms, best: best_points(&last.entries) };
+        let pace = self.model.pace(server_state).filter(|_| {
+            let boosted = self.model.schedule.is_boosted(server, moment.now_ms);
+            self.model.elastic_off(server_state, boosted).is_none()
+        });
+        let mut elastic = self.model.elastic_scans();
+        if let Some(change) = change {
+            elastic.observe(
+                server,
+                ListSeen {
+                    t_ms: moment.list_ms,
+                    previous_ms: change.previous_ms,
+                    transition: change.transition,
+                    best_before: change.best_before,
+                    best: change.best,
+                },
+            );
+        }
+        let Some(pace) = pace else { return elastic.pause(server) };
+        let next_ms = elastic.next_scan_ms(server, pace, moment, scan.requested);
+        drop(elastic);
+        self.model.schedule.schedule_elastic(server, next_ms);
+    }
+
+    /// Sets how often a server is scanned while it has players. Returns whether that changed.
+    pub fn set_scan_budget(&mut self, url: &ServerUrl, budget: Option<ScanBudget>) -> Result<bool, AdminError> {
+        let key = self.model.find_key(url)?;
+        let server_state = self.server_state_mut(key).expect("found");
+        if server_state.record.scan_budget == budget {
+            return Ok(false);
+        }
+        server_state.record.scan_budget = budget;
+        let (class, now_ms) = (server_state.record.class, self.model.now_ms());
+        self.model.global.server_changed(key);
+        self.model.elastic_scans().pause(key);
+        // A server that is due now, or whose first scan is requested, stays so.
+        if self.model.schedule.due_ms(key).is_some_and(|due_ms| due_ms > now_ms) {
+            self.model.schedule.schedule_next(key, class, now_ms);
+        }
+        Ok(true)
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
         }
 
         fn view(&self) -> Option<ElasticView> {
-            self.state.engine.server_detail(&self.state.store, &self.url).unwrap().public.elastic
+            self.state.engine.model.server_detail(&self.state.store, &self.url).unwrap().public.elastic
         }
     }
 
@@ -187,12 +189,12 @@ mod tests {
         let mut live = Live::new(1.15, 3);
         assert_eq!(live.view().unwrap().off, Some(ElasticOff::Missed), "not scanned yet");
         live.run_to(START_MS + 60 * ROUND_MS);
-        let counts = live.state.engine.counts().clone();
+        let counts = live.state.engine.model.counts().clone();
         let intervals = (60 * ROUND_MS / 120_000) as f64;
         assert!((counts.elastic_scans as f64 / intervals - 1.15).abs() < 0.05, "{counts:?}");
         let view = live.view().unwrap();
         assert_eq!((view.off, view.budget), (None, 1.15));
-        let last_ms = live.state.engine.now_ms();
+        let last_ms = live.state.engine.model.now_ms();
         let end_ms = START_MS + ((last_ms - START_MS) / ROUND_MS + 1) * ROUND_MS;
         let late_ms = view.expected_end_ms.unwrap() - end_ms;
         assert!(counts.rounds >= 59, "{counts:?}");
@@ -205,7 +207,7 @@ mod tests {
         for (budget, players, off) in [(0.0, 3, None), (1.15, 0, Some(ElasticOff::TooFewPlayers))] {
             let mut live = Live::new(budget, players);
             live.run_to(START_MS + 20 * ROUND_MS);
-            assert_eq!(live.state.engine.counts().elastic_scans, 0);
+            assert_eq!(live.state.engine.model.counts().elastic_scans, 0);
             assert_eq!(live.view().and_then(|view| view.off), off);
             assert_eq!(live.view().is_some(), budget > 0.0);
         }
@@ -220,13 +222,14 @@ mod tests {
         assert_eq!(live.view().unwrap().off, Some(ElasticOff::Greylisted));
         live.state.engine.greylist(&live.state.store, &live.url.clone(), None).unwrap();
         live.run_to(START_MS + 21 * ROUND_MS);
-        let now_ms = live.state.engine.now_ms();
+        let now_ms = live.state.engine.model.now_ms();
         live.state.engine.boost(&live.url.clone(), 60, now_ms).unwrap();
         assert_eq!(live.view().unwrap().off, Some(ElasticOff::Boosted));
         live.state.engine.boost(&live.url.clone(), 0, now_ms).unwrap();
         let mut miss = |times: usize| {
             for _ in 0..times {
-                let outcome = Outcome::Miss { t_ms: live.state.engine.now_ms() + 1, reason: "timeout".to_owned() };
+                let outcome =
+                    Outcome::Miss { t_ms: live.state.engine.model.now_ms() + 1, reason: "timeout".to_owned() };
                 live.state.handle(Event::Replayed { url: live.url.clone(), outcome }).unwrap();
             }
             live.view().unwrap().off
@@ -244,10 +247,10 @@ mod tests {
             let of_rounds = |live: &mut Live, budget: Option<ScanBudget>| {
                 assert!(live.state.engine.set_scan_budget(&live.url, budget).unwrap());
                 assert!(!live.state.engine.set_scan_budget(&live.url, budget).unwrap());
-                let from_ms = live.state.engine.now_ms();
-                let before = live.state.engine.counts().clone();
+                let from_ms = live.state.engine.model.now_ms();
+                let before = live.state.engine.model.counts().clone();
                 live.run_to(from_ms + 30 * ROUND_MS);
-                let after = live.state.engine.counts();
+                let after = live.state.engine.model.counts();
                 let intervals = (30 * ROUND_MS / 120_000) as f64;
                 (after.snapshots - before.snapshots) as f64 / intervals
             };
@@ -266,11 +269,11 @@ mod tests {
     fn reload_to_zero_returns_to_the_grid() {
         let mut live = Live::new(3.0, 3);
         live.run_to(START_MS + 20 * ROUND_MS);
-        let made = live.state.engine.counts().elastic_scans;
+        let made = live.state.engine.model.counts().elastic_scans;
         assert!(made > 0);
         let settings = EngineSettings { scan_budget: 0.0, class1_players_min: 2, ..EngineSettings::default() };
         live.state.engine.reload(settings);
         live.run_to(START_MS + 40 * ROUND_MS);
-        assert_eq!(live.state.engine.counts().elastic_scans, made);
+        assert_eq!(live.state.engine.model.counts().elastic_scans, made);
     }
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, ViewError};
+use super::{ReadModel, ViewError};
 use crate::model::commit::MapRowKey;
 use crate::model::row::MapRow;
 use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
@@ -30,7 +30,7 @@ pub struct BestPlayersPlan {
     pub open_weeks: Vec<WeekKey>,
 }
 
-impl Engine {
+impl ReadModel {
     pub fn map_history_plan(&self) -> MapHistoryPlan {
         let weeks = self.weeks().iter().map(|state| (state.week, self.is_closed(state.week))).collect();
         let counts = |server: &super::ServerState| !server.record.removed && server.record.greylist_reason.is_none();

@@ -28,6 +28,7 @@ mod pending;
 mod player_table;
 mod player_windows;
 mod published;
+mod read_model;
 mod reload;
 mod replica;
 mod restore;
@@ -48,7 +49,7 @@ mod week_close;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::Arc;
 
 pub use self::admin_commands::{CommandError, is_correction};
 pub use self::boards::build::{BuildPlan, BuiltBoards, WindowReader, Workers};
@@ -63,6 +64,8 @@ use self::global::GlobalState;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
 pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
+pub use self::read_model::ReadModel;
+use self::read_model::ServerState;
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::{SERVER_NAMES_CHUNK, ServerName};
@@ -77,51 +80,21 @@ pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
-use crate::model::packed_series::PackedSeries;
 use crate::model::server::{Class, ServerRecord};
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::{Authentication, Details};
-use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
-use crate::schedule::elastic::ElasticScans;
 use crate::view::EngineCounts;
-
-/// One server in memory.
-#[derive(Clone, Debug)]
-struct ServerState {
-    record: Shared<ServerRecord>,
-    series: Option<PackedSeries>,
-    scan_requested: bool,
-    /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
-    /// taken to be the last scan, unless that was the first one.
-    added_again_ms: Option<i64>,
-    /// Authentication of the last reply; `None` until the first reply after the start.
-    authentication: Option<Authentication>,
-    /// How the names of the last list were read; `None` until the first list after the start.
-    name_index: Option<(NameFamily, EntriesByName)>,
-    /// `None`: the schedule has it. Only a replica has some.
-    plan: Option<replica::ScanPlan>,
-}
 
 /// The engine. See the module documentation.
 #[derive(Debug)]
 pub struct Engine {
-    /// Index is the server key; 0 is never used.
-    servers: Vec<Option<ServerState>>,
-    by_url: UrlTable,
-    schedule: Schedule,
-    /// Scans in progress; `None`: the schedule has them. Only a replica has a number.
-    scans_in_flight: Option<u64>,
-    /// Models of rounds. They are not stored, and are learned again after a restart. Shared with replicas.
-    elastic_scans: Arc<RwLock<ElasticScans>>,
+    model: ReadModel,
     notices: VecDeque<Notice>,
-    counts: EngineCounts,
-    lag_histogram: lag_histogram::LagHistogram,
     /// When to check whether servers are still online.
     online: Deadlines,
     /// When to check whether servers have become invisible, and their sessions are complete.
     invisible: Deadlines,
-    week_close: Option<week_close::WeekClose>,
     /// Weeks that end later are not closed, Unix ms. The driver, which knows the clock, sets
     /// it.
     close_limit_ms: i64,
@@ -136,11 +109,6 @@ pub struct Engine {
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
-    /// For pages of the list; not a part of the state.
-    sorted_servers: Arc<Mutex<server_pages::SortedServers>>,
-    /// Computed from the series of servers.
-    site_series: site_series::SiteSeries,
-    global: GlobalState,
 }
 
 impl Engine {
@@ -155,25 +123,15 @@ impl Engine {
             ZoneChanged::check(&meta.time_zone, &calendar)?;
         }
         let (next_game, next_map, next_tag) = (meta.next_game, meta.next_map, meta.next_tag);
-        let mut engine = Engine {
+        let model = ReadModel {
             servers: Vec::new(),
             by_url: UrlTable::default(),
             schedule: Schedule::new(settings.intervals),
             scans_in_flight: None,
             elastic_scans: Arc::default(),
-            notices: VecDeque::new(),
             counts: EngineCounts::default(),
             lag_histogram: lag_histogram::LagHistogram::default(),
-            online: Deadlines::default(),
-            invisible: Deadlines::default(),
             week_close: loaded.closed_servers.map(|(week, closed)| week_close::WeekClose::new(week, closed)),
-            close_limit_ms: i64::MAX,
-            reopening: None,
-            large_week: None,
-            verified_week: None,
-            last_copy_id: 0,
-            servers_to_untag: BTreeSet::new(),
-            rebuild_tag_limit: TagKey(0),
             sorted_servers: Arc::default(),
             site_series: site_series::SiteSeries::default(),
             global: GlobalState {
@@ -204,21 +162,34 @@ impl Engine {
                 published: Arc::default(),
             },
         };
-        let now_ms = engine.global.meta.now_ms;
+        let mut engine = Engine {
+            model,
+            notices: VecDeque::new(),
+            online: Deadlines::default(),
+            invisible: Deadlines::default(),
+            close_limit_ms: i64::MAX,
+            reopening: None,
+            large_week: None,
+            verified_week: None,
+            last_copy_id: 0,
+            servers_to_untag: BTreeSet::new(),
+            rebuild_tag_limit: TagKey(0),
+        };
+        let now_ms = engine.model.global.meta.now_ms;
         for (key, record, series) in loaded.servers {
             let index = key.0 as usize;
-            if engine.servers.len() <= index {
-                engine.servers.resize_with(index + 1, || None);
+            if engine.model.servers.len() <= index {
+                engine.model.servers.resize_with(index + 1, || None);
             }
-            engine.by_url.insert(record.url.clone(), key);
+            engine.model.by_url.insert(record.url.clone(), key);
             // Adding a server requests a scan; the request outlives a crash.
             let scan_requested = record.awaits_first_scan();
             if scan_requested {
-                engine.schedule.schedule_now(key, now_ms);
+                engine.model.schedule.schedule_now(key, now_ms);
             } else if !record.removed {
-                engine.schedule.schedule_next(key, record.class, now_ms);
+                engine.model.schedule.schedule_next(key, record.class, now_ms);
             }
-            engine.servers[index] = Some(ServerState {
+            engine.model.servers[index] = Some(ServerState {
                 added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
                 record: Shared::new(record),
                 series,
@@ -230,11 +201,16 @@ impl Engine {
             engine.queue_expiry_at_start(key);
             engine.queue_invisible(key);
         }
-        engine.servers_to_untag = engine.servers_with_deleted_tags();
+        engine.servers_to_untag = engine.model.servers_with_deleted_tags();
         engine.apply_window_settings();
-        engine.global.update_board_orders();
+        engine.model.global.update_board_orders();
         engine.archive_changed_orders();
         Ok(engine)
+    }
+
+    /// What answers are computed from, with all changes.
+    pub fn model(&self) -> &ReadModel {
+        &self.model
     }
 
     /// Handles one event.
@@ -245,7 +221,7 @@ impl Engine {
             }
             Event::Replayed { url, outcome } => {
                 let t_ms = outcome.t_ms();
-                let server = match self.by_url.get(&url) {
+                let server = match self.model.by_url.get(&url) {
                     Some(server) => server,
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
@@ -254,7 +230,7 @@ impl Engine {
             }
             Event::Tick { now_ms } => {
                 self.advance_time(now_ms);
-                self.global.advance_windows(source);
+                self.model.global.advance_windows(source);
                 self.advance_weeks(source)?;
                 self.untag_servers();
                 self.expire_servers();
@@ -265,26 +241,21 @@ impl Engine {
         }
     }
 
-    /// The record of a server, to be written.
-    pub(crate) fn shared_record(&self, server: ServerKey) -> Option<Arc<ServerRecord>> {
-        self.server_state(server).map(|server_state| server_state.record.share())
-    }
-
     /// Numbers scans from here on, above those of earlier processes.
     pub fn number_scans_from(&mut self, id: u64) {
-        self.schedule.number_scans_from(id);
+        self.model.schedule.number_scans_from(id);
     }
 
     /// The next scan that is due, if any.
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
-        let servers = &self.servers;
+        let servers = &self.model.servers;
         let server_state = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
-        let (server, scan) = self.schedule.pop_due(
+        let (server, scan) = self.model.schedule.pop_due(
             now_ms,
             |key| server_state(key).record.class,
             |key| server_state(key).scan_requested,
         )?;
-        self.counts.elastic_scans += u64::from(scan.elastic);
+        self.model.counts.elastic_scans += u64::from(scan.elastic);
         let record = &server_state(server).record;
         Some(Probe {
             id: scan.id,
@@ -297,20 +268,20 @@ impl Engine {
             },
             due_ms: scan.due_ms,
             elastic: scan.elastic,
-            wants_settings: self.global.published.needs_settings(server, now_ms),
+            wants_settings: self.model.global.published.needs_settings(server, now_ms),
         })
     }
 
     /// Keeps the settings that a server has published. They are only shown.
     pub fn set_published(&mut self, server: ServerKey, t_ms: i64, details: &Details) {
-        if self.server_state(server).is_some_and(|server_state| !server_state.record.removed) {
-            self.global.published.set_settings(server, t_ms, details.published());
+        if self.model.server_state(server).is_some_and(|server_state| !server_state.record.removed) {
+            self.model.global.published.set_settings(server, t_ms, details.published());
         }
     }
 
     /// When `poll_probe` returns the next scan, Unix ms.
     pub fn next_due_ms(&mut self) -> Option<i64> {
-        self.schedule.next_due_ms()
+        self.model.schedule.next_due_ms()
     }
 
     pub fn has_notices(&self) -> bool {
@@ -320,9 +291,9 @@ impl Engine {
     /// Sets the authentication of the last reply. It is shown and has no other
     /// effect: it is not stored, and a replay does not know it.
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
-        if let Some(server_state) = self.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
+        if let Some(server_state) = self.model.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
             server_state.authentication = Some(authentication);
-            self.global.note_for_replicas(server);
+            self.model.global.note_for_replicas(server);
         }
     }
 
@@ -330,52 +301,10 @@ impl Engine {
         self.notices.pop_front()
     }
 
-    /// The latest time of any event, Unix ms.
-    pub fn now_ms(&self) -> i64 {
-        self.global.meta.now_ms
-    }
-
-    pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
-        self.server_state(server).map(|server_state| &server_state.record.url)
-    }
-
-    /// Whether the server is known and not removed.
-    pub fn is_listed(&self, url: &ServerUrl) -> bool {
-        self.find_key(url).is_ok()
-    }
-
-    /// When a listed server was added, Unix ms.
-    pub fn added_ms(&self, url: &ServerUrl) -> Option<i64> {
-        let server = self.find_key(url).ok()?;
-        self.server_state(server).map(|server_state| server_state.record.added_ms)
-    }
-
-    /// Whether the server is known and its last scan is older than `t_ms`.
-    pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
-        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
-        server_state
-            .is_some_and(|server_state| !server_state.record.removed && server_state.record.last_scan_ms < Some(t_ms))
-    }
-
-    /// Outcomes that were applied, since the start.
-    pub fn outcomes_applied(&self) -> u64 {
-        self.counts.snapshots + self.counts.partial_snapshots + self.counts.implausible_snapshots + self.counts.misses
-    }
-
-    pub fn counts(&self) -> &EngineCounts {
-        &self.counts
-    }
-
-    /// Whether a server was removed.
-    pub fn is_removed(&self, url: &ServerUrl) -> bool {
-        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
-        server_state.is_some_and(|server_state| server_state.record.removed)
-    }
-
     /// The time of a command of an admin: later than that of every event before it. Recorded time is
     /// advanced to it, so a state shows whether it contains the command.
     pub fn begin_command(&mut self, now_ms: i64) -> i64 {
-        let t_ms = now_ms.max(self.now_ms() + 1);
+        let t_ms = now_ms.max(self.model.now_ms() + 1);
         self.advance_time(t_ms);
         t_ms
     }
@@ -383,35 +312,23 @@ impl Engine {
     /// Notes a time at which nothing happened.
     pub fn note_time(&mut self, t_ms: i64) {
         self.advance_time(t_ms);
-        self.global.pending.meta = true;
+        self.model.global.pending.meta = true;
     }
 
     fn advance_time(&mut self, t_ms: i64) {
-        let meta = &mut self.global.meta;
+        let meta = &mut self.model.global.meta;
         if t_ms > meta.now_ms {
             meta.now_ms = t_ms;
             // This alone is no reason to commit: the next commit contains it.
         }
     }
 
-    fn elastic_scans(&self) -> RwLockWriteGuard<'_, ElasticScans> {
-        self.elastic_scans.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn scans_in_flight(&self) -> u64 {
-        self.scans_in_flight.unwrap_or(self.schedule.in_flight() as u64)
-    }
-
-    fn server_state(&self, server: ServerKey) -> Option<&ServerState> {
-        self.servers.get(server.0 as usize)?.as_ref()
-    }
-
     fn server_state_mut(&mut self, server: ServerKey) -> Option<&mut ServerState> {
-        self.servers.get_mut(server.0 as usize)?.as_mut()
+        self.model.servers.get_mut(server.0 as usize)?.as_mut()
     }
 
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
-        let global = &mut self.global;
+        let global = &mut self.model.global;
         let key = ServerKey(global.meta.next_server);
         let tags = global.tag_keys(&tags);
         global.meta.next_server += 1;
@@ -444,10 +361,10 @@ impl Engine {
             scan_budget: None,
         };
         let index = key.0 as usize;
-        if self.servers.len() <= index {
-            self.servers.resize_with(index + 1, || None);
+        if self.model.servers.len() <= index {
+            self.model.servers.resize_with(index + 1, || None);
         }
-        self.servers[index] = Some(ServerState {
+        self.model.servers[index] = Some(ServerState {
             record: Shared::new(record),
             series: None,
             scan_requested: false,
@@ -456,7 +373,7 @@ impl Engine {
             name_index: None,
             plan: None,
         });
-        self.by_url.insert(url, key);
+        self.model.by_url.insert(url, key);
         global.server_changed(key);
         global.server_name_changed(key);
         key

@@ -5,7 +5,7 @@
 //! allows, docs/rules.md section 9) and has answered within twice the interval of class 2. The second
 //! condition applies to servers of class 2, and when no scans get through at all.
 
-use super::Engine;
+use super::{Engine, ReadModel};
 use crate::model::server::{Class, ServerRecord};
 use crate::model::{OutboxKey, ServerKey};
 use crate::rank::INVISIBLE_GAP_MS;
@@ -20,7 +20,7 @@ const EXPIRED_PER_TICK: usize = 10_000;
 /// million servers expire.
 const EXPIRY_LAG_MS_MAX: i64 = 600_000;
 
-impl Engine {
+impl ReadModel {
     /// Whether the last list of a server shows the current players.
     pub(super) fn is_online(&self, record: &ServerRecord) -> bool {
         self.online_until_ms(record).is_some_and(|until_ms| self.now_ms() < until_ms)
@@ -34,12 +34,15 @@ impl Engine {
         let interval_ms = self.global.settings.intervals.of(class_2).unwrap_or_default();
         Some(seen_ms.saturating_add(INVISIBLE_GAP_MS.max(2 * interval_ms)))
     }
+}
 
+impl Engine {
     /// As [`Engine::queue_expiry`], for a server of a state that was just opened. Servers that
     /// had expired before the state was written were archived as such.
     pub(super) fn queue_expiry_at_start(&mut self, server: ServerKey) {
-        let until_ms = self.server_state(server).and_then(|server_state| self.online_until_ms(&server_state.record));
-        if until_ms.is_some_and(|until_ms| until_ms > self.now_ms() - EXPIRY_LAG_MS_MAX) {
+        let until_ms =
+            self.model.server_state(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
+        if until_ms.is_some_and(|until_ms| until_ms > self.model.now_ms() - EXPIRY_LAG_MS_MAX) {
             self.queue_expiry(server);
         }
     }
@@ -49,7 +52,8 @@ impl Engine {
         if self.online.is_queued(server) {
             return;
         }
-        let until_ms = self.server_state(server).and_then(|server_state| self.online_until_ms(&server_state.record));
+        let until_ms =
+            self.model.server_state(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
         if let Some(until_ms) = until_ms {
             self.online.queue(server, until_ms);
         }
@@ -59,11 +63,11 @@ impl Engine {
     /// many missed scans were archived by the last of these scans.
     pub(super) fn expire_servers(&mut self) {
         for _ in 0..EXPIRED_PER_TICK {
-            let Some(server) = self.online.pop_due(self.now_ms()) else { return };
-            let record = self.server_state(server).map(|server_state| &server_state.record);
-            let until_ms = record.and_then(|record| self.online_until_ms(record));
-            match until_ms.is_some_and(|until_ms| until_ms <= self.now_ms()) {
-                true => self.global.enqueue(OutboxKey::Server(server)),
+            let Some(server) = self.online.pop_due(self.model.now_ms()) else { return };
+            let record = self.model.server_state(server).map(|server_state| &server_state.record);
+            let until_ms = record.and_then(|record| self.model.online_until_ms(record));
+            match until_ms.is_some_and(|until_ms| until_ms <= self.model.now_ms()) {
+                true => self.model.global.enqueue(OutboxKey::Server(server)),
                 false => self.queue_expiry(server),
             }
         }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Engine;
+use super::ReadModel;
 use crate::model::calendar::week_label;
 use crate::model::{GameKey, TagKey};
 use crate::view::{GroupOverview, Overview, TagSummary};
 
-impl Engine {
+impl ReadModel {
     pub fn overview(&self) -> Overview {
         let mut overview = Overview {
             now_ms: self.now_ms(),

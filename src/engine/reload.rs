@@ -10,42 +10,42 @@ use crate::schedule::class_of;
 impl Engine {
     /// Applies settings that a reload may change; the time zone is not one of them.
     pub fn reload(&mut self, settings: EngineSettings) {
-        let outbox_full = self.global.settings.outbox_full;
-        let reclass = settings.class1_players_min != self.global.settings.class1_players_min;
-        let fixed_grid = settings.scan_budget == 0.0 && self.global.settings.scan_budget != 0.0;
-        let replan = reclass || fixed_grid || settings.intervals != self.global.settings.intervals;
-        if settings.order_overrides() != self.global.settings.order_overrides() {
+        let outbox_full = self.model.global.settings.outbox_full;
+        let reclass = settings.class1_players_min != self.model.global.settings.class1_players_min;
+        let fixed_grid = settings.scan_budget == 0.0 && self.model.global.settings.scan_budget != 0.0;
+        let replan = reclass || fixed_grid || settings.intervals != self.model.global.settings.intervals;
+        if settings.order_overrides() != self.model.global.settings.order_overrides() {
             self.restart_server_close();
         }
-        self.global.settings = Arc::new(EngineSettings { outbox_full, ..settings });
+        self.model.global.settings = Arc::new(EngineSettings { outbox_full, ..settings });
         if fixed_grid {
-            self.elastic_scans().clear();
+            self.model.elastic_scans().clear();
         }
         self.apply_window_settings();
-        self.global.update_board_orders();
+        self.model.global.update_board_orders();
         self.archive_changed_orders();
         if reclass {
             self.reclassify_servers();
         }
         if replan {
-            self.schedule.set_intervals(self.global.settings.intervals);
-            self.reschedule_all(self.global.meta.now_ms);
+            self.model.schedule.set_intervals(self.model.global.settings.intervals);
+            self.reschedule_all(self.model.global.meta.now_ms);
         }
     }
 
     /// Assigns each server the class that follows from its player counts.
     fn reclassify_servers(&mut self) {
-        for (index, server_state) in self.servers.iter_mut().enumerate() {
+        for (index, server_state) in self.model.servers.iter_mut().enumerate() {
             let Some(server_state) = server_state.as_mut().filter(|server_state| !server_state.record.removed) else {
                 continue;
             };
             if server_state.record.class >= Class::UNKNOWN {
                 continue;
             }
-            let class = class_of(server_state.record.missed, self.global.is_populated(server_state));
+            let class = class_of(server_state.record.missed, self.model.global.is_populated(server_state));
             if server_state.record.class != class {
                 server_state.record.class = class;
-                self.global.server_changed(ServerKey(index as u32));
+                self.model.global.server_changed(ServerKey(index as u32));
             }
         }
     }
@@ -53,14 +53,14 @@ impl Engine {
     /// Reschedules every server from `now_ms`: after a pause the scans are spread over their
     /// intervals instead of all being due at once.
     pub fn reschedule_all(&mut self, now_ms: i64) {
-        for (index, server_state) in self.servers.iter().enumerate() {
+        for (index, server_state) in self.model.servers.iter().enumerate() {
             let Some(server_state) = server_state
                 .as_ref()
                 .filter(|server_state| !server_state.record.removed && !server_state.scan_requested)
             else {
                 continue;
             };
-            self.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
+            self.model.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
         }
     }
 }
@@ -94,7 +94,8 @@ mod tests {
             let url = ServerUrl::parse(server).unwrap();
             state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
         }
-        let classes = |state: &State| state.engine.servers().map(|server| server.public.class).collect::<Vec<_>>();
+        let classes =
+            |state: &State| state.engine.model.servers().map(|server| server.public.class).collect::<Vec<_>>();
         assert_eq!(classes(&state), [2, 1]);
         for (players_min, want) in [(1, [1, 1]), (4, [2, 2]), (3, [2, 1])] {
             state.engine.reload(settings(players_min));

@@ -1,6 +1,6 @@
 //! Replicas: what readers on other threads ask in place of the engine.
 //!
-//! A replica is an engine that gets no events. It shares the records of servers, the names, the models of rounds
+//! A replica is a copy of what the engine's own answers are computed from. It shares the records of servers, the names, the models of rounds
 //! and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads what is committed.
 //! To bring it up to date, the servers that have changed are replaced, and everything else is copied again.
 
@@ -9,8 +9,8 @@ use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::week_close::WeekClose;
 use super::windows::current::CurrentWindows;
-use super::{Deadlines, Engine, GlobalState, ServerState, names};
-use crate::model::{PlayerKey, ServerKey, TagKey};
+use super::{Engine, GlobalState, ReadModel, ServerState, names};
+use crate::model::{PlayerKey, ServerKey};
 use crate::schedule::Schedule;
 
 /// When a server is scanned, as a replica shows it.
@@ -26,87 +26,19 @@ pub(super) struct ScanPlan {
 #[derive(Debug, Default)]
 pub struct ChangedServers(Vec<(ServerKey, ServerState)>);
 
-impl Engine {
-    /// A replica of the present state. From now on the engine notes which servers change.
-    pub fn replica(&mut self) -> Engine {
-        self.global.changed_servers = Some(Vec::new());
-        self.schedule.note_replanned();
-        let mut replica = self.replica_without_servers();
-        let keys = (0..self.servers.len() as u32).map(ServerKey);
-        replica.servers = keys.map(|key| self.server_for_replica(key)).collect();
-        replica
-    }
-
-    /// The servers that have changed since the last call, for replicas.
-    pub fn take_changed_servers(&mut self) -> ChangedServers {
-        let Some(mut keys) = self.global.changed_servers.as_mut().map(std::mem::take) else {
-            return ChangedServers::default();
-        };
-        keys.extend(self.schedule.take_replanned());
-        keys.sort_unstable();
-        keys.dedup();
-        let server = |key| Some((key, self.server_for_replica(key)?));
-        ChangedServers(keys.into_iter().filter_map(server).collect())
-    }
-
-    /// Brings a replica up to date. `changed`: all changes that it lacks, in order.
-    pub fn update_replica<'c>(&self, replica: &mut Engine, changed: impl Iterator<Item = &'c ChangedServers>) {
-        for (key, server) in changed.flat_map(|changed| &changed.0) {
-            replica.put_server(*key, Some(server.clone()));
-        }
-        let servers = std::mem::take(&mut replica.servers);
-        *replica = Engine { servers, ..self.replica_without_servers() };
-    }
-
-    fn put_server(&mut self, key: ServerKey, server: Option<ServerState>) {
-        let index = key.0 as usize;
-        if self.servers.len() <= index {
-            self.servers.resize_with(index + 1, || None);
-        }
-        self.servers[index] = server;
-    }
-
-    fn server_for_replica(&self, key: ServerKey) -> Option<ServerState> {
-        let server = self.server_state(key)?;
-        Some(ServerState { plan: Some(self.scan_plan(key, server)), ..server.clone() })
-    }
-
-    /// When a server is scanned. A replica does not hear of the start of a scan: it begins at its due time.
-    pub(super) fn scan_plan(&self, key: ServerKey, server: &ServerState) -> ScanPlan {
-        match server.plan {
-            Some(plan) if plan.due_ms.is_some_and(|due_ms| due_ms <= self.now_ms()) => {
-                ScanPlan { due_ms: None, in_progress: true, ..plan }
-            }
-            Some(plan) => plan,
-            None => ScanPlan {
-                due_ms: self.schedule.due_ms(key),
-                in_progress: self.schedule.is_in_flight(key),
-                boosted: self.schedule.is_boosted(key, self.now_ms()),
-            },
-        }
-    }
-
-    fn replica_without_servers(&self) -> Engine {
+impl ReadModel {
+    /// A copy with these servers.
+    fn replica(&self, servers: Vec<Option<ServerState>>) -> ReadModel {
         let global = &self.global;
-        Engine {
-            servers: Vec::new(),
+        ReadModel {
+            servers,
             by_url: self.by_url.clone(),
             schedule: Schedule::new(global.settings.intervals),
             scans_in_flight: Some(self.scans_in_flight()),
             elastic_scans: self.elastic_scans.clone(),
-            notices: Default::default(),
             counts: self.counts.clone(),
             lag_histogram: self.lag_histogram.clone(),
-            online: Deadlines::default(),
-            invisible: Deadlines::default(),
             week_close: self.week_close.as_ref().map(WeekClose::replica),
-            close_limit_ms: self.close_limit_ms,
-            reopening: None,
-            large_week: None,
-            verified_week: None,
-            last_copy_id: 0,
-            servers_to_untag: Default::default(),
-            rebuild_tag_limit: TagKey(0),
             sorted_servers: self.sorted_servers.clone(),
             site_series: self.site_series.replica(),
             global: GlobalState {
@@ -134,5 +66,60 @@ impl Engine {
                 server_name_changes: global.server_name_changes.clone(),
             },
         }
+    }
+
+    fn server_for_replica(&self, key: ServerKey) -> Option<ServerState> {
+        let server = self.server_state(key)?;
+        Some(ServerState { plan: Some(self.scan_plan(key, server)), ..server.clone() })
+    }
+
+    /// When a server is scanned. A replica does not hear of the start of a scan: it begins at its due time.
+    pub(super) fn scan_plan(&self, key: ServerKey, server: &ServerState) -> ScanPlan {
+        match server.plan {
+            Some(plan) if plan.due_ms.is_some_and(|due_ms| due_ms <= self.now_ms()) => {
+                ScanPlan { due_ms: None, in_progress: true, ..plan }
+            }
+            Some(plan) => plan,
+            None => ScanPlan {
+                due_ms: self.schedule.due_ms(key),
+                in_progress: self.schedule.is_in_flight(key),
+                boosted: self.schedule.is_boosted(key, self.now_ms()),
+            },
+        }
+    }
+}
+
+impl Engine {
+    /// A replica of the present state. From now on the engine notes which servers change.
+    pub fn replica(&mut self) -> ReadModel {
+        self.model.global.changed_servers = Some(Vec::new());
+        self.model.schedule.note_replanned();
+        let keys = (0..self.model.servers.len() as u32).map(ServerKey);
+        self.model.replica(keys.map(|key| self.model.server_for_replica(key)).collect())
+    }
+
+    /// The servers that have changed since the last call, for replicas.
+    pub fn take_changed_servers(&mut self) -> ChangedServers {
+        let Some(mut keys) = self.model.global.changed_servers.as_mut().map(std::mem::take) else {
+            return ChangedServers::default();
+        };
+        keys.extend(self.model.schedule.take_replanned());
+        keys.sort_unstable();
+        keys.dedup();
+        let server = |key| Some((key, self.model.server_for_replica(key)?));
+        ChangedServers(keys.into_iter().filter_map(server).collect())
+    }
+
+    /// Brings a replica up to date. `changed`: all changes that it lacks, in order.
+    pub fn update_replica<'c>(&self, replica: &mut ReadModel, changed: impl Iterator<Item = &'c ChangedServers>) {
+        let mut servers = std::mem::take(&mut replica.servers);
+        for (key, server) in changed.flat_map(|changed| &changed.0) {
+            let index = key.0 as usize;
+            if servers.len() <= index {
+                servers.resize_with(index + 1, || None);
+            }
+            servers[index] = Some(server.clone());
+        }
+        *replica = self.model.replica(servers);
     }
 }

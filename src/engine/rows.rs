@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use super::{Engine, GlobalState, ReadError, ServerState, StateReader};
+use super::{GlobalState, ReadError, ReadModel, ServerState, StateReader};
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::row::{MapRow, PlayerRow, PlayerWindow};
 use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -19,7 +19,7 @@ pub(super) struct RowPage {
     pub is_last: bool,
 }
 
-impl Engine {
+impl ReadModel {
     /// Returns at most `most` rows of a server after a player (from the first, without one).
     pub(super) fn rows_after(
         &self,

@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::{Engine, ServerState};
+use super::{ReadModel, ServerState};
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::{ServerKey, ServerUrl};
 use crate::series::slots;
@@ -96,7 +96,7 @@ pub type ServerName = (ServerKey, String, String);
 /// Servers whose names are read, and counted as changed, together.
 pub const SERVER_NAMES_CHUNK: u32 = 16_384;
 
-impl Engine {
+impl ReadModel {
     /// The matching servers after a place, at most `count`, and the place at which the list
     /// continues, if it does. Examines at most [`SERVERS_PER_PAGE_SEEN_MAX`] servers.
     pub fn servers_page(

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::view::PLAYER_SERVERS_SEEN_MAX;
 use super::windows::CLOSE_DELAY_MS;
-use super::{Engine, GlobalState, ReadError, StateReader, StoreReader, ViewError};
+use super::{Engine, GlobalState, ReadError, ReadModel, StateReader, StoreReader, ViewError};
 use crate::model::calendar::DAY_MS;
 use crate::model::server::{PlayerRecord, Presence, ServerRecord};
 use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
@@ -29,7 +29,7 @@ impl Engine {
         if self.invisible.is_queued(server) {
             return;
         }
-        let until_ms = self.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+        let until_ms = self.model.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
         if let Some(until_ms) = until_ms {
             // Replies in flight still show who stayed.
             self.invisible.queue(server, until_ms + CLOSE_DELAY_MS);
@@ -39,25 +39,26 @@ impl Engine {
     /// Completes the sessions on servers that have become invisible, and deletes old days.
     pub(super) fn advance_sessions(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
         for _ in 0..INVISIBLE_PER_TICK {
-            let Some(server) = self.invisible.pop_due(self.now_ms()) else { break };
-            let until_ms = self.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+            let Some(server) = self.invisible.pop_due(self.model.now_ms()) else { break };
+            let until_ms =
+                self.model.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
             match until_ms {
-                Some(until_ms) if until_ms + CLOSE_DELAY_MS <= self.now_ms() => {
+                Some(until_ms) if until_ms + CLOSE_DELAY_MS <= self.model.now_ms() => {
                     self.complete_sessions(source, server)?;
                 }
                 _ => self.queue_invisible(server),
             }
         }
-        self.global.delete_old_sessions(source, self.close_limit_ms());
+        self.model.global.delete_old_sessions(source, self.close_limit_ms());
         Ok(())
     }
 
     /// Reads ahead what completing the sessions of a server reads.
     pub(super) fn read_seen(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
-        let Some(server_state) = self.servers[server.0 as usize].as_ref() else { return Ok(()) };
+        let Some(server_state) = self.model.servers[server.0 as usize].as_ref() else { return Ok(()) };
         for presence in server_state.record.presences().filter(|presence| presence.session.is_some()) {
-            if let Some(seen) = self.global.seen(source, presence.player)? {
-                self.global.pending.seen.insert(presence.player, seen);
+            if let Some(seen) = self.model.global.seen(source, presence.player)? {
+                self.model.global.pending.seen.insert(presence.player, seen);
             }
         }
         Ok(())
@@ -65,15 +66,15 @@ impl Engine {
 
     /// Completes all open sessions of a server; the presences stay.
     fn complete_sessions(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
-        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
         let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
         for presence in last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
             if let Some(session) = presence.session.take() {
                 let (player, at) = (presence.player, (last.t_ms, last.map));
-                self.global.complete_session(source, server, (player, player), session, at)?;
+                self.model.global.complete_session(source, server, (player, player), session, at)?;
             }
         }
-        self.global.server_record_changed(server);
+        self.model.global.server_record_changed(server);
         Ok(())
     }
 }
@@ -226,7 +227,7 @@ const COMPANION_SESSIONS_ON_SERVER: usize = 2_000;
 /// A session of a player on a server, and whether it is open.
 type FoundSession = (SessionKey, Session, bool);
 
-impl Engine {
+impl ReadModel {
     /// The newest sessions of a player, or of all players of a name, open ones first; at most `most`, which is at
     /// least 1.
     pub fn player_sessions(

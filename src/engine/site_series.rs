@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, ServerState, ViewError};
+use super::{Engine, ReadModel, ServerState, ViewError};
 use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::server::SeriesRecord;
 use crate::model::{GameKey, TagKey, WeekKey};
@@ -71,38 +71,7 @@ impl SiteSeries {
     }
 }
 
-impl Engine {
-    /// Computes the next step, if a slot has ended since the last sums.
-    pub(super) fn advance_site_series(&mut self) {
-        let newest = newest_slots(&self.global.calendar, self.now_ms());
-        let mut computed = match self.site_series.computing.take() {
-            Some(computing) => computing,
-            None if self.site_series.shown.as_ref().is_some_and(|shown| shown.newest == newest) => return,
-            None => {
-                let hours_of_week = hours_of_week(&self.global.calendar, self.now_ms(), &newest);
-                Computed { newest, hours_of_week, next_server: 0, groups: FxHashMap::default() }
-            }
-        };
-        let end = self.servers.len().min(computed.next_server + SERVERS_PER_TICK);
-        for server in self.servers[computed.next_server..end].iter().flatten() {
-            computed.add(&self.global.calendar, server);
-        }
-        computed.next_server = end;
-        if end == self.servers.len() {
-            self.site_series.shown = Some(Arc::new(computed));
-        } else {
-            self.site_series.computing = Some(computed);
-        }
-    }
-
-    /// Computes all of it now, for a process that does nothing else.
-    pub fn complete_site_series(&mut self) {
-        self.advance_site_series();
-        while self.site_series.computing.is_some() {
-            self.advance_site_series();
-        }
-    }
-
+impl ReadModel {
     /// Players and servers online over time. `None`: not computed yet, or the group has no server
     /// that was seen.
     pub fn online_series(&self, group: SeriesGroup) -> Option<OnlineSeriesView> {
@@ -130,6 +99,39 @@ impl Engine {
             (Some(game), _) => self.find_game(game).map(SeriesGroup::Game),
             (None, Some(tag)) => self.find_tag(tag).map(SeriesGroup::Tag),
             (None, None) => Ok(SeriesGroup::All),
+        }
+    }
+}
+
+impl Engine {
+    /// Computes the next step, if a slot has ended since the last sums.
+    pub(super) fn advance_site_series(&mut self) {
+        let newest = newest_slots(&self.model.global.calendar, self.model.now_ms());
+        let mut computed = match self.model.site_series.computing.take() {
+            Some(computing) => computing,
+            None if self.model.site_series.shown.as_ref().is_some_and(|shown| shown.newest == newest) => return,
+            None => {
+                let hours_of_week = hours_of_week(&self.model.global.calendar, self.model.now_ms(), &newest);
+                Computed { newest, hours_of_week, next_server: 0, groups: FxHashMap::default() }
+            }
+        };
+        let end = self.model.servers.len().min(computed.next_server + SERVERS_PER_TICK);
+        for server in self.model.servers[computed.next_server..end].iter().flatten() {
+            computed.add(&self.model.global.calendar, server);
+        }
+        computed.next_server = end;
+        if end == self.model.servers.len() {
+            self.model.site_series.shown = Some(Arc::new(computed));
+        } else {
+            self.model.site_series.computing = Some(computed);
+        }
+    }
+
+    /// Computes all of it now, for a process that does nothing else.
+    pub fn complete_site_series(&mut self) {
+        self.advance_site_series();
+        while self.model.site_series.computing.is_some() {
+            self.advance_site_series();
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{AdminError, Engine, GlobalState, ViewError};
+use super::{AdminError, Engine, GlobalState, ReadModel, ViewError};
 use crate::engine::boards::group::Group;
 use crate::limits::TAGS_MAX;
 use crate::model::{ServerKey, ServerUrl, TagKey};
@@ -30,40 +30,11 @@ pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -
     }
 }
 
-impl Engine {
-    /// Adds tags to a server and removes others. Its rows start or stop counting in the groups
-    /// of these tags; ratings do not change. Returns whether anything changed.
-    pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
-        let key = self.find_key(url)?;
-        self.change_tags(key, add, remove)
-    }
-
+impl ReadModel {
     /// The tags of a server.
     pub fn tags_of(&self, url: &ServerUrl) -> Vec<String> {
         let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
         server_state.map_or_else(Vec::new, |server_state| self.global.tag_names(&server_state.record.tags))
-    }
-
-    /// As [`Engine::tag_server`], for a known server that may be removed.
-    pub(super) fn change_tags(
-        &mut self,
-        server: ServerKey,
-        add: &[String],
-        remove: &[String],
-    ) -> Result<bool, AdminError> {
-        let record = &self.server_state(server).expect("named servers exist").record;
-        let before = self.global.tag_names(&record.tags);
-        let kept = before.iter().filter(|tag| !remove.contains(tag));
-        let tags = unique_tags(&record.url, kept.chain(add).cloned())?;
-        if tags == before {
-            return Ok(false);
-        }
-        let keys = self.global.tag_keys(&tags);
-        let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
-        let before = std::mem::replace(tags, keys);
-        self.global.server_changed(server);
-        self.global.board_cache.mark_server_dirty(server, &before);
-        Ok(true)
     }
 
     /// Error: no server has the tag.
@@ -72,24 +43,6 @@ impl Engine {
             tag: tag.to_owned(),
             nearest: crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned),
         })
-    }
-
-    /// Deletes a tag from all servers that have it, with its boards and ratings: a later tag of
-    /// the same name is a different tag. Returns how many servers had it. The next ticks write
-    /// them.
-    pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
-        let Some(key) = self.global.tags.remove(tag).map(TagKey) else {
-            let nearest = crate::nearest::nearest(tag, self.global.tags.names()).map(str::to_owned);
-            return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
-        };
-        let tagged = self.servers_where(|tags| tags.contains(&key));
-        let servers = tagged.len();
-        self.servers_to_untag.extend(tagged);
-        self.global.pending.tags.retain(|(it, _)| *it != key);
-        self.global.pending.corrections.deleted_tags.push(key);
-        self.global.board_cache.remove_group(Group::Tag(key));
-        self.global.update_board_orders();
-        Ok(servers)
     }
 
     /// Servers whose records contain a deleted tag.
@@ -106,14 +59,63 @@ impl Engine {
             .filter_map(|(server_state, key)| Some((server_state.as_ref()?, ServerKey(key))));
         states.filter(|(server_state, _)| wanted(&server_state.record.tags)).map(|(_, key)| key).collect()
     }
+}
+
+impl Engine {
+    /// Adds tags to a server and removes others. Its rows start or stop counting in the groups
+    /// of these tags; ratings do not change. Returns whether anything changed.
+    pub fn tag_server(&mut self, url: &ServerUrl, add: &[String], remove: &[String]) -> Result<bool, AdminError> {
+        let key = self.model.find_key(url)?;
+        self.change_tags(key, add, remove)
+    }
+
+    /// As [`Engine::tag_server`], for a known server that may be removed.
+    pub(super) fn change_tags(
+        &mut self,
+        server: ServerKey,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<bool, AdminError> {
+        let record = &self.model.server_state(server).expect("named servers exist").record;
+        let before = self.model.global.tag_names(&record.tags);
+        let kept = before.iter().filter(|tag| !remove.contains(tag));
+        let tags = unique_tags(&record.url, kept.chain(add).cloned())?;
+        if tags == before {
+            return Ok(false);
+        }
+        let keys = self.model.global.tag_keys(&tags);
+        let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
+        let before = std::mem::replace(tags, keys);
+        self.model.global.server_changed(server);
+        self.model.global.board_cache.mark_server_dirty(server, &before);
+        Ok(true)
+    }
+
+    /// Deletes a tag from all servers that have it, with its boards and ratings: a later tag of
+    /// the same name is a different tag. Returns how many servers had it. The next ticks write
+    /// them.
+    pub fn delete_tag(&mut self, tag: &str) -> Result<usize, AdminError> {
+        let Some(key) = self.model.global.tags.remove(tag).map(TagKey) else {
+            let nearest = crate::nearest::nearest(tag, self.model.global.tags.names()).map(str::to_owned);
+            return Err(AdminError::UnknownTag { tag: tag.to_owned(), nearest });
+        };
+        let tagged = self.model.servers_where(|tags| tags.contains(&key));
+        let servers = tagged.len();
+        self.servers_to_untag.extend(tagged);
+        self.model.global.pending.tags.retain(|(it, _)| *it != key);
+        self.model.global.pending.corrections.deleted_tags.push(key);
+        self.model.global.board_cache.remove_group(Group::Tag(key));
+        self.model.global.update_board_orders();
+        Ok(servers)
+    }
 
     /// Writes some of the servers that had a deleted tag.
     pub(super) fn untag_servers(&mut self) {
-        for _ in 0..(self.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
+        for _ in 0..(self.model.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };
-            let Some(server_state) = self.servers[server.0 as usize].as_mut() else { continue };
-            server_state.record.tags.retain(|tag| self.global.tag_exists(*tag));
-            self.global.server_changed(server);
+            let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { continue };
+            server_state.record.tags.retain(|tag| self.model.global.tag_exists(*tag));
+            self.model.global.server_changed(server);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Engine;
+use super::ReadModel;
 use super::boards::group::{Group, WindowBoards};
 use crate::board::score_unit::display_score;
 use crate::board::{BoardEntry, window};
@@ -15,7 +15,7 @@ use crate::model::top_board::{
 use crate::model::window::{WindowKey, WindowType};
 use crate::view::board::WindowView;
 
-impl Engine {
+impl ReadModel {
     /// At most `most` boards of games, tags and all games after a key, in a window, or in every running window; of
     /// those windows whose boards are in memory. All changes must be committed.
     pub fn top_boards(&self, window: Option<WindowKey>, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, ReadError, ServerState, StateReader, ViewError};
+use super::{ReadError, ReadModel, ServerState, StateReader, ViewError};
 use crate::board::score_unit::display_score;
 use crate::engine::boards::query::order_view;
 use crate::model::calendar::DAY_MS;
@@ -46,7 +46,7 @@ fn days_seen(record: &ServerRecord, series: Option<&PackedSeries>) -> u32 {
     ended + u32::from(is_seen_now)
 }
 
-impl Engine {
+impl ReadModel {
     /// Weeks that hold rows, oldest first.
     pub fn weeks(&self) -> &[WeekState] {
         &self.global.meta.weeks
@@ -275,7 +275,7 @@ impl Engine {
         }
     }
 
-    /// The names of all players with this name, as [`Engine::players`] finds them. None is no error.
+    /// The names of all players with this name, as [`ReadModel::players`] finds them. None is no error.
     pub fn names_in_games(&self, source: &dyn StateReader, name: &str) -> Result<Vec<PlayerNameView>, ViewError> {
         let found = self.players_named(source, name)?.into_iter();
         Ok(found.filter_map(|(_, player)| self.player_name(source, player).transpose()).collect::<Result<_, _>>()?)
@@ -463,7 +463,7 @@ impl Engine {
         self.by_url.sorted()
     }
 
-    /// Visits the rows of one server, as [`Engine::export`] does.
+    /// Visits the rows of one server, as [`ReadModel::export`] does.
     pub fn export_server<E: From<ViewError>>(
         &self,
         source: &dyn StateReader,

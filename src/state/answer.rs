@@ -18,14 +18,16 @@ impl State {
     pub fn view(&self) -> StateView<'_> {
         let State { engine, store } = self;
         let outbox_entries = store.outbox_len() as u64;
-        StateView { engine, reader: store, outbox_entries, outcomes_queued: 0, store: None }
+        StateView { model: engine.model(), reader: store, outbox_entries, outcomes_queued: 0, store: None }
     }
 
     /// Fields that only a running daemon knows are absent.
     pub fn answer<R: Read>(&mut self, config: &Config, request: &R) -> Result<R::Answer, ApiError> {
         checked(request)?;
         // An invalid query needs no boards: its answer is the error.
-        if let Some(window) = request.boards().and_then(|boards| self.engine.boards_needed(&boards).ok().flatten()) {
+        if let Some(window) =
+            request.boards().and_then(|boards| self.engine.model().boards_needed(&boards).ok().flatten())
+        {
             self.ensure_boards(window).map_err(ApiError::internal)?;
         }
         request.prepare(&mut self.engine);
@@ -53,7 +55,7 @@ struct Offline<'a> {
 impl Offline<'_> {
     fn map_history(&self) -> Result<MapHistory, ApiError> {
         let State { engine, store } = self.state;
-        MapHistory::default().next(engine.map_history_plan(), &store.reader()).map_err(ApiError::internal)
+        MapHistory::default().next(engine.model().map_history_plan(), &store.reader()).map_err(ApiError::internal)
     }
 }
 
@@ -68,7 +70,7 @@ impl Host for Offline<'_> {
     }
 
     fn find_servers(&self, text: &str) -> Result<Vec<ServerKey>, ApiError> {
-        Ok(name_index::find_servers(&self.state.engine.server_names(0..u32::MAX), text))
+        Ok(name_index::find_servers(&self.state.engine.model().server_names(0..u32::MAX), text))
     }
 
     fn weeks_of_map(&self, map: MapKey) -> Result<Vec<MapWeekView>, ApiError> {
@@ -80,7 +82,7 @@ impl Host for Offline<'_> {
     }
 
     fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError> {
-        let plan = self.state.engine.best_players_plan(server)?;
+        let plan = self.state.engine.model().best_players_plan(server)?;
         let best = read_best(&plan, &self.state.store.reader()).map_err(ApiError::internal)?;
         let names = self.state.view().player_names(best.player_keys().into_iter().map(PlayerKey).collect())?;
         Ok(best.view(server.to_string(), names))
@@ -117,7 +119,7 @@ mod tests {
         let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
         state.engine.add_server(url.clone(), Vec::new(), 1_763_942_400_000).unwrap();
         state.commit().unwrap();
-        let of_the_daemon = state.engine.server_detail(&state.store, &url).unwrap();
+        let of_the_daemon = state.engine.model().server_detail(&state.store, &url).unwrap();
         assert!(of_the_daemon.public.elastic.is_some());
         let detail = state.answer(&Config::default(), &requests::ServersShow { url }).unwrap();
         assert_eq!(detail.public.elastic, None);

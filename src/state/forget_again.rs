@@ -21,7 +21,7 @@ pub fn forgotten_names(
     dir: &Path,
     on_warning: &OnWarning<'_>,
 ) -> Result<Vec<(NameHash, i64)>, RecoveryError> {
-    Ok(recovery::open_copy(config, dir, &|| false, on_warning)?.engine.forgotten())
+    Ok(recovery::open_copy(config, dir, &|| false, on_warning)?.engine.model().forgotten())
 }
 
 /// Forgets the names of requests that a restored state does not know. Returns how many these are.
@@ -35,12 +35,12 @@ pub fn forget_again(
         return Ok(0);
     }
     let mut state = recovery::open_without_log(config, restored, on_warning)?;
-    let known: BTreeMap<NameHash, i64> = state.engine.forgotten().into_iter().collect();
+    let known: BTreeMap<NameHash, i64> = state.engine.model().forgotten().into_iter().collect();
     let later: BTreeMap<NameHash, i64> = requests.into_iter().filter(|(hash, _)| !known.contains_key(hash)).collect();
     for (game, player) in players_with(&state, &later)? {
         state.commit()?;
         let State { engine, store } = &mut state;
-        let now_ms = engine.now_ms();
+        let now_ms = engine.model().now_ms();
         match engine.forget_player(store, &game, &PlayerSelector::Key(player.0), now_ms) {
             Ok(_) => {}
             Err(CorrectionError::View(ViewError::Store(error))) => return Err(StoreError::from(error).into()),
@@ -62,7 +62,7 @@ fn players_with(state: &State, names: &BTreeMap<NameHash, i64>) -> Result<Vec<(S
         let Some((last, _)) = page.last() else { return Ok(found) };
         after = Some(*last);
         for (player, record) in page {
-            let Some(game) = state.engine.game_name(record.game) else { continue };
+            let Some(game) = state.engine.model().game_name(record.game) else { continue };
             if names.contains_key(&NameHash::of(game, &record.name)) {
                 found.push((game.to_owned(), player));
             }

@@ -62,7 +62,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
     if partial.exists() {
         fs::remove_dir_all(&partial).map_err(LogError::io("remove", &partial))?;
     }
-    let began_ms = state.engine.now_ms();
+    let began_ms = state.engine.model().now_ms();
     let mut feed = ReplayFeed::background();
     let mut summary = ImportSummary::default();
     let mut writer: Option<HistoryWriter> = None;
@@ -92,7 +92,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
 fn is_new(state: &State, began_ms: i64, event: &LogEvent) -> bool {
     match event {
         LogEvent::Scan { server, outcome } => {
-            outcome.t_ms() >= began_ms && state.engine.is_newer(server, outcome.t_ms())
+            outcome.t_ms() >= began_ms && state.engine.model().is_newer(server, outcome.t_ms())
         }
         // It was on disk in the state before it was answered.
         LogEvent::Command { .. } if event.sets_clock() => false,

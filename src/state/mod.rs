@@ -81,7 +81,7 @@ impl State {
         let is_tick = matches!(event, Event::Tick { .. });
         self.engine.handle(&self.store, event)?;
         // A tick may delete records that the next scan writes again.
-        if is_tick && self.engine.has_deletions() {
+        if is_tick && self.engine.model().has_deletions() {
             self.commit()?;
         }
         Ok(())
@@ -89,7 +89,7 @@ impl State {
 
     /// Handles a scan of a log. Of a scan of a removed server only the time counts.
     pub fn replay_scan(&mut self, url: ServerUrl, outcome: Outcome) -> Result<(), StoreError> {
-        match self.engine.is_removed(&url) {
+        match self.engine.model().is_removed(&url) {
             true => {
                 self.engine.note_time(outcome.t_ms());
                 Ok(())
@@ -105,11 +105,11 @@ impl State {
             return self.handle(event).map(|()| None);
         };
         let recorded = outcome.clone();
-        let used_before = self.engine.outcomes_applied();
+        let used_before = self.engine.model().outcomes_applied();
         self.handle(event)?;
-        let url = self.engine.url_of(server).filter(|_| self.engine.outcomes_applied() > used_before);
+        let url = self.engine.model().url_of(server).filter(|_| self.engine.model().outcomes_applied() > used_before);
         Ok(url.map(|url| {
-            let outcome = recorded.with_blanked_names(self.engine.blanked_names()).with_marked_names();
+            let outcome = recorded.with_blanked_names(self.engine.model().blanked_names()).with_marked_names();
             LogEvent::Scan { server: url.clone(), outcome }
         }))
     }
@@ -144,8 +144,9 @@ impl State {
     ) -> Result<bool, StoreError> {
         let State { engine, store } = self;
         let has = engine
+            .model()
             .has_recorded_name(store, game, player, hash)
-            .and_then(|has| Ok(has && !engine.has_player_named(store, game, placeholder)?));
+            .and_then(|has| Ok(has && !engine.model().has_player_named(store, game, placeholder)?));
         has.or_else(|error| match error {
             CorrectionError::View(ViewError::Store(error)) => Err(error.into()),
             _ => Ok(false),
@@ -161,7 +162,7 @@ impl State {
 
     /// Commits the changes. Returns whether there were any.
     pub fn commit(&mut self) -> Result<bool, StoreError> {
-        if !self.engine.has_changes() {
+        if !self.engine.model().has_changes() {
             return Ok(false);
         }
         let commit = self.engine.take_commit();
@@ -184,9 +185,9 @@ impl State {
     }
 
     fn put_unsaved_servers(&mut self) {
-        debug_assert!(!self.engine.has_changes(), "a checkpoint has whole commits");
+        debug_assert!(!self.engine.model().has_changes(), "a checkpoint has whole commits");
         let servers = self.store.take_unsaved_servers();
-        let record = |server: ServerKey| Some((server, self.engine.shared_record(server)?));
+        let record = |server: ServerKey| Some((server, self.engine.model().shared_record(server)?));
         self.store.put_servers(servers.into_iter().filter_map(record));
     }
 
@@ -219,7 +220,7 @@ impl State {
     /// As [`State::commit_and_build_boards`], for a reader, which writes nothing: the boards are
     /// those of the state when it was opened.
     pub fn ensure_boards(&mut self, window: WindowKey) -> Result<(), StoreError> {
-        if self.engine.boards(window).is_none() {
+        if self.engine.model().boards(window).is_none() {
             let plan = self.engine.plan_boards(window);
             self.engine.install_boards(build_boards(&plan, &self.store.reader())?);
         }
@@ -315,13 +316,14 @@ impl ReplayFeed {
     /// Applies the next event, and commits if the limit is reached. The caller applies settings,
     /// because they need the config.
     pub fn observe(&mut self, state: &mut State, event: LogEvent) -> Result<(), StoreError> {
-        let began = Began { now_ms: state.engine.now_ms(), outcomes_applied: state.engine.outcomes_applied() };
+        let began =
+            Began { now_ms: state.engine.model().now_ms(), outcomes_applied: state.engine.model().outcomes_applied() };
         let began = *self.began.get_or_insert(began);
         match event {
             LogEvent::Scan { server, outcome } => self.observe_scan(state, server, outcome),
             LogEvent::Command { t_ms, command } => {
                 self.forget_until(state, t_ms - 1)?;
-                let is_behind = self.commands > 0 || state.engine.outcomes_applied() > began.outcomes_applied;
+                let is_behind = self.commands > 0 || state.engine.model().outcomes_applied() > began.outcomes_applied;
                 let is_applied = (is_behind || t_ms > began.now_ms) && state.apply_command(t_ms, &command)?;
                 *(if is_applied { &mut self.commands } else { &mut self.commands_skipped }) += 1;
                 Ok(())
@@ -332,7 +334,9 @@ impl ReplayFeed {
             }
             LogEvent::Tick { t_ms, close_until_ms } => state.tick(t_ms, close_until_ms),
             // A restored state that gets the rest of the log continues the archive.
-            LogEvent::Archive { step: step @ ArchiveStep::Epoch { .. }, .. } if state.engine.archive_id().is_some() => {
+            LogEvent::Archive { step: step @ ArchiveStep::Epoch { .. }, .. }
+                if state.engine.model().archive_id().is_some() =>
+            {
                 state.engine.apply_archive_step(step);
                 Ok(())
             }
@@ -348,7 +352,7 @@ impl ReplayFeed {
         self.note_placeholders(&outcome);
         state.replay_scan(url, outcome)?;
         self.scans += 1;
-        if self.is_at_check() && state.engine.pending_records() >= self.pending_max {
+        if self.is_at_check() && state.engine.model().pending_records() >= self.pending_max {
             state.commit()?;
         }
         Ok(())
@@ -447,11 +451,11 @@ mod tests {
             };
             let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
             feed.observe_scan(&mut state, url, Outcome::Snapshot(snapshot)).unwrap();
-            most = most.max(state.engine.pending_records());
+            most = most.max(state.engine.model().pending_records());
         }
         // Each new player has a row, a window record and a name.
         assert!((3_000..=3_000 + 3 * SCANS_PER_CHECK as usize).contains(&most), "{most}");
-        assert!(state.engine.pending_records() < 3_000, "a commit must have been made");
+        assert!(state.engine.model().pending_records() < 3_000, "a commit must have been made");
         assert_eq!((feed.scans(), feed.is_at_check()), (2 * SCANS_PER_CHECK + 1, false));
     }
 }

@@ -260,7 +260,7 @@ fn recover_what_is_readable(
     let has_log = recovered.position.is_some_and(|position| position > 0);
     // Older segments are kept for rebuilds.
     let damage = damage.or_else(|| if has_log { crate::log::check(&log_dir(dir)).err() } else { None });
-    let (events, now_ms) = (recovered.events, recovered.state.engine.now_ms());
+    let (events, now_ms) = (recovered.events, recovered.state.engine.model().now_ms());
     Ok((recovered, damage.map(|damage| Repair { damage, events, now_ms, moved_to: None })))
 }
 

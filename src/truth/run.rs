@@ -49,7 +49,7 @@ pub fn run(plan: Plan, settings: EngineSettings, mut progress: impl FnMut(f64)) 
     let mut scan_rng = SplitMix64::from_parts(&[plan.seed, 0x5CA2]);
     let (mut tick_ms, mut scans) = (START_MS, 0_u64);
     while let Some(due_ms) = state.engine.next_due_ms() {
-        let now_ms = due_ms.max(state.engine.now_ms());
+        let now_ms = due_ms.max(state.engine.model().now_ms());
         if now_ms >= end_ms {
             break;
         }
@@ -68,7 +68,7 @@ pub fn run(plan: Plan, settings: EngineSettings, mut progress: impl FnMut(f64)) 
             false => Outcome::Snapshot(snapshot.clone()),
         };
         let rounds = |state: &State| {
-            let counts = state.engine.counts();
+            let counts = state.engine.model().counts();
             [counts.rounds, counts.rounds_sure, counts.rounds_unseen_ms_max]
         };
         let before = rounds(&state);
@@ -88,7 +88,7 @@ pub fn run(plan: Plan, settings: EngineSettings, mut progress: impl FnMut(f64)) 
     let week = week_label(Calendar::default().week(START_MS));
     let mut by_url: HashMap<String, &mut SimulatedServer> =
         servers.values_mut().map(|server| (server.url.to_string(), server)).collect();
-    state.engine.export(&state.store, &week, |url, _, player, row, _| {
+    state.engine.model().export(&state.store, &week, |url, _, player, row, _| {
         if let Some(server) = by_url.get_mut(url) {
             server.found.rows.insert(player.to_owned(), row.clone());
         }

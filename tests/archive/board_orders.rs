@@ -135,7 +135,7 @@ fn exported(state: &State, week: WeekKey, server: &str) -> Rows {
         }
         Ok::<_, ViewError>(())
     };
-    state.engine.export(&state.store, &week_label(week), each).unwrap();
+    state.engine.model().export(&state.store, &week_label(week), each).unwrap();
     rows
 }
 
@@ -183,7 +183,7 @@ fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings)
         }
 
         let url = ServerUrl::parse(server).unwrap();
-        let top = state.engine.top(&state.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
+        let top = state.engine.model().top(&state.store, &url, ranking, Some(&week_label(week)), 100).unwrap();
         let OrderView { low_is_better, tie_breaker } = top.order;
         assert_eq!(
             (low_is_better, tie_breaker),
@@ -198,7 +198,7 @@ fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings)
 
         let scope = Scope::Server(url);
         let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), at_ms: None };
-        let response = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let response = state.engine.model().query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         assert_eq!(response.head.order, top.order, "{context}");
         let entry = |row| match row {
             BoardRow::Entry(entry) => (entry.at.position as u32, entry.name),
@@ -208,16 +208,20 @@ fn assert_responses_agree(state: &State, week: WeekKey, setting: &OrderSettings)
 
         let boards = BoardsSelector { scope, window: Some(week_label(week)), at_ms: None };
         let weights = [RankingWeight { ranking, weight: 1.0 }];
-        let fused =
-            state.engine.fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 }).unwrap().players;
+        let fused = state
+            .engine
+            .model()
+            .fused(&state.store, &boards, &weights, None, &FusedQuery::Top { count: 100 })
+            .unwrap()
+            .players;
         assert_eq!(fused.into_iter().map(|view| view.name).collect::<Vec<_>>(), want, "{context}: fused");
 
         for name in rows.keys() {
             let player = PlayerSelector::Name(name.clone());
-            let standings = state.engine.standings(&state.store, &boards, &[ranking], &player).unwrap();
+            let standings = state.engine.model().standings(&state.store, &boards, &[ranking], &player).unwrap();
             let standing = standings.standings[0].entry.map(|entry| entry.position as u32);
             assert_eq!(standing, at(name), "{context}: standing of {name}");
-            let views = state.engine.players(&state.store, name).unwrap();
+            let views = state.engine.model().players(&state.store, name).unwrap();
             let weeks = views[0].weeks.iter().find(|it| it.week == week_label(week) && it.server == server);
             assert_eq!(weeks.unwrap().positions.get(&ranking).copied(), at(name), "{context}: player {name}");
         }
@@ -270,7 +274,7 @@ async fn assert_best_positions_agree(state: &State, database: &Database, week: W
         assert_eq!(found, want, "{context}: best positions in MySQL");
         let mut displayed = Vec::new();
         for name in &want {
-            let views = state.engine.players(&state.store, name).unwrap();
+            let views = state.engine.model().players(&state.store, name).unwrap();
             let best = views[0].best.iter().find(|it| it.server == server && it.ranking == ranking).unwrap();
             assert_eq!(best.week, week_label(week));
             displayed.push((best.position, name.clone()));
@@ -322,12 +326,12 @@ async fn start_with_changed_orders_equals_reload() {
     mysql.migrate().await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), &PLAIN);
-    assert!(!state.engine.has_changes(), "a new state has nothing to archive");
+    assert!(!state.engine.model().has_changes(), "a new state has nothing to archive");
     let weeks = two_weeks(&mut state);
     archive(&mut state, &mut mysql).await;
     state = reopen(state, dir.path(), &PLAIN);
-    assert!(!state.engine.has_changes(), "no order has changed");
-    assert_eq!(state.store.outbox_len(), state.engine.archive_tasks(&state.store).len());
+    assert!(!state.engine.model().has_changes(), "no order has changed");
+    assert_eq!(state.store.outbox_len(), state.engine.model().archive_tasks(&state.store).len());
 
     state = reopen(state, dir.path(), &REVERSED);
     state = reopen(state, dir.path(), &REVERSED);
@@ -349,8 +353,8 @@ async fn start_with_changed_orders_equals_reload() {
     state = reopen(state, dir.path(), &one);
     state.commit().unwrap();
     state = reopen(state, dir.path(), &one);
-    assert!(!state.engine.has_changes());
-    let tasks = state.engine.archive_tasks(&state.store).len();
+    assert!(!state.engine.model().has_changes());
+    let tasks = state.engine.model().archive_tasks(&state.store).len();
     assert_eq!(state.store.outbox_len() - tasks, weeks.len());
     state.close_due_weeks(MONDAY_MS + WEEK_MS + 301 * MINUTE_MS).unwrap();
     archive(&mut state, &mut mysql).await;
@@ -361,7 +365,7 @@ async fn start_with_changed_orders_equals_reload() {
     state.close_due_weeks(MONDAY_MS + WEEK_MS + 302 * MINUTE_MS).unwrap();
     assert_eq!(
         state.store.outbox_len(),
-        state.engine.archive_tasks(&state.store).len(),
+        state.engine.model().archive_tasks(&state.store).len(),
         "the archived order is the current one"
     );
 }
@@ -378,9 +382,9 @@ fn start_without_archive_defers_reordering() {
     std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
-    assert!(!state.engine.has_changes());
+    assert!(!state.engine.model().has_changes());
     state.engine.reload(EngineSettings { archive_enabled: false, ..PLAIN.engine() });
-    assert!(!state.engine.has_changes());
+    assert!(!state.engine.model().has_changes());
     let mut state = reopen(state, dir.path(), &low);
     state.commit().unwrap();
     assert_eq!(acknowledge_all(&mut state), weeks.map(|week| OutboxKey::Week { week, server: ServerKey(2) }));

@@ -209,7 +209,7 @@ fn chunks_contain_committed_pending_and_live_rows() {
         rows.push((name.to_owned(), row.time_ms(), row.points, positions));
         Ok::<_, clqd::engine::ViewError>(())
     };
-    state.engine.export(&state.store, &label, each).unwrap();
+    state.engine.model().export(&state.store, &label, each).unwrap();
     let name = |player| state.store.player_record(player).unwrap().unwrap().name.to_string();
     let mut printed: Vec<_> = archived
         .iter()

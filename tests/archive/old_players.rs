@@ -72,7 +72,7 @@ async fn archive(state: &mut State, database: &Database) -> Vec<ArchiveJob> {
 
 /// Ticks, in which old players are dropped.
 fn tick(state: &mut State) {
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     (0..3).for_each(|_| state.handle(Event::Tick { now_ms }).unwrap());
     state.commit().unwrap();
 }

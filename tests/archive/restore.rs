@@ -135,12 +135,12 @@ async fn archive(state: &mut State, database: &Database) {
     archive.write(&scans::resync(state)).await.unwrap();
     database.run(&format!("REPLACE INTO clq_state VALUES (1, {id})")).await;
     write_pending(state, &mut archive).await;
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     state.commit_and_build_boards(week_at(now_ms).into()).unwrap();
-    for board in state.engine.top_boards(None, None, 10_000) {
+    for board in state.engine.model().top_boards(None, None, 10_000) {
         archive.write_top_board(&board, now_ms).await.unwrap();
     }
-    archive.write_site_totals(&state.engine.site_totals()).await.unwrap();
+    archive.write_site_totals(&state.engine.model().site_totals()).await.unwrap();
     archive.close().await;
 }
 
@@ -190,7 +190,7 @@ pub(crate) async fn assert_archived(state: &mut State, database: &Database) {
     let all = values(state);
     assert!(all.values().map(|week| week.rows.len()).sum::<usize>() >= 50);
     for (&(week, _), values) in &all {
-        let last_game = GameKey(state.engine.last_keys().game);
+        let last_game = GameKey(state.engine.model().last_keys().game);
         let found = archive.verify_weeks(week, &[values], last_game).await.unwrap();
         assert_eq!(found.differences, [], "{week}");
         assert_eq!(archive.verify_map_totals(week).await.unwrap().differences, []);
@@ -209,7 +209,7 @@ pub(crate) async fn verify_objects(state: &State, archive: &mut Archive) -> (Vec
     let (mut differences, mut count) = (Vec::new(), 0);
     let mut from = ResyncCursor::START;
     while from != ResyncCursor::End {
-        let expected = state.engine.expected_objects(&state.store, from, 25, 100).unwrap();
+        let expected = state.engine.model().expected_objects(&state.store, from, 25, 100).unwrap();
         let ExpectedObjects { range, objects, next } = expected.expect("no resync");
         if let Some(range) = range {
             let jobs: Vec<&ArchiveJob> = objects.iter().map(|(job, _)| job).collect();
@@ -227,7 +227,7 @@ fn board(state: &mut State, scope: Scope, week: WeekKey, ranking: Ranking) -> Ve
         state.commit_and_build_boards(week.into()).unwrap();
     }
     let board = BoardSelector { scope, ranking, window: Some(week_label(week)), at_ms: None };
-    let answer = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 1_000 }).unwrap();
+    let answer = state.engine.model().query_board(&state.store, &board, &BoardQuery::Top { count: 1_000 }).unwrap();
     let entry = |row| match row {
         BoardRow::Entry(entry) => entry,
         other => panic!("{other:?}"),
@@ -256,8 +256,8 @@ async fn restored_state_equals_the_lost_one() {
     assert_eq!((&report.weeks, &report.open_weeks[..], report.weeks_left), (&weeks, &weeks[2..], 1));
     assert!(report.players_online > 10 && report.ratings_published > 10, "{report:?}");
     let mut state = open(&dir.path().join("state"));
-    assert_eq!(state.engine.now_ms(), lost.engine.now_ms());
-    assert_eq!((state.engine.archive_id(), state.engine.resync_position()), (Some(77), None));
+    assert_eq!(state.engine.model().now_ms(), lost.engine.model().now_ms());
+    assert_eq!((state.engine.model().archive_id(), state.engine.model().resync_position()), (Some(77), None));
     assert_eq!(state.store.outbox_len(), 0, "there is nothing to archive");
 
     // Rows, positions, steps, maps and ranks.
@@ -275,7 +275,7 @@ async fn restored_state_equals_the_lost_one() {
     assert_archived(&mut state, &database).await;
 
     // Boards, of servers and of groups.
-    let published = |state: &State| state.engine.top_boards(None, None, 10_000);
+    let published = |state: &State| state.engine.model().top_boards(None, None, 10_000);
     for week in (1..4).map(|n| week_at(MONDAY_MS + n * WEEK_MS)) {
         for ranking in Ranking::ALL {
             let scopes = SERVERS.map(|(url, _)| server_scope(url));
@@ -302,17 +302,17 @@ async fn restored_state_equals_the_lost_one() {
     assert!(!published(&state).is_empty());
 
     // Servers.
-    for (found, wanted) in state.engine.servers().zip(lost.engine.servers()) {
+    for (found, wanted) in state.engine.model().servers().zip(lost.engine.model().servers()) {
         assert_eq!(found, wanted);
         let url = ServerUrl::parse(&wanted.public.url).unwrap();
-        let found = state.engine.server_detail(&state.store, &url).unwrap();
-        let wanted = lost.engine.server_detail(&lost.store, &url).unwrap();
+        let found = state.engine.model().server_detail(&state.store, &url).unwrap();
+        let wanted = lost.engine.model().server_detail(&lost.store, &url).unwrap();
         assert_eq!(
             (found.public.series, found.public.maps, found.public.total_points),
             (wanted.public.series, wanted.public.maps, wanted.public.total_points)
         );
     }
-    assert_eq!(state.engine.servers().count(), 5);
+    assert_eq!(state.engine.model().servers().count(), 5);
     for player in (1..60).map(PlayerKey) {
         let record = |state: &State| state.store.player_record(player).unwrap();
         assert_eq!(record(&state), record(&lost));
@@ -326,15 +326,15 @@ async fn restored_state_equals_the_lost_one() {
         it.commit().unwrap();
     }
     let new = |state: &State| {
-        let jobs = state.engine.servers().find(|server| server.public.url == "quake3://new:27960").unwrap();
-        (jobs.public.key, state.engine.players(&state.store, "new").unwrap())
+        let jobs = state.engine.model().servers().find(|server| server.public.url == "quake3://new:27960").unwrap();
+        (jobs.public.key, state.engine.model().players(&state.store, "new").unwrap())
     };
     assert_eq!(new(&state), new(&lost));
     assert_same(&read(&database).await, &tables, "a restore only reads");
 }
 
 fn lost_now(state: &State) -> i64 {
-    state.engine.now_ms()
+    state.engine.model().now_ms()
 }
 
 /// Rows of weeks before one.
@@ -352,7 +352,7 @@ async fn play_after_a_restore_equals_play_without_a_loss() {
     history(&mut kept, &database).await;
     // For hours nobody plays, which the mean of the day shows.
     (200..500).step_by(30).for_each(|minute| leave(&mut kept, MONDAY_MS + 3 * WEEK_MS + minute * MINUTE_MS));
-    let left_ms = kept.engine.now_ms();
+    let left_ms = kept.engine.model().now_ms();
     archive(&mut kept, &database).await;
     restore(&database, &dir.path().join("state")).await.unwrap();
     let mut state = open(&dir.path().join("state"));
@@ -408,7 +408,7 @@ async fn play_after_a_restore_equals_play_without_a_loss() {
     for (url, _) in SERVERS {
         let series = |state: &State| {
             let url = ServerUrl::parse(url).unwrap();
-            state.engine.server_detail(&state.store, &url).unwrap().public.series.unwrap()
+            state.engine.model().server_detail(&state.store, &url).unwrap().public.series.unwrap()
         };
         let (found, wanted) = (series(&state), series(&kept));
         let close = |found: &[Option<f64>], wanted: &[Option<f64>], lost: usize| {
@@ -503,7 +503,7 @@ async fn week_that_was_not_closed_is_closed_after_the_restore() {
         let (found, wanted) = (values(&mut state), values(&mut kept));
         assert!(found[&(week, ServerKey(1))].server_rank.is_some());
         assert_eq!(found, wanted, "{closed:?}");
-        let ranks = |state: &State| state.engine.servers().map(|server| server.public.rank).collect::<Vec<_>>();
+        let ranks = |state: &State| state.engine.model().servers().map(|server| server.public.rank).collect::<Vec<_>>();
         assert_eq!(ranks(&state), ranks(&kept));
     }
 }
@@ -529,9 +529,12 @@ async fn scans_that_are_in_the_rows_are_not_applied_again() {
     for (url, _) in SERVERS {
         let url = ServerUrl::parse(url).unwrap();
         let last_ms = from_ms + 8 * MINUTE_MS;
-        assert!(!state.engine.is_newer(&url, last_ms) && state.engine.is_newer(&url, last_ms + 1), "{url}");
+        assert!(
+            !state.engine.model().is_newer(&url, last_ms) && state.engine.model().is_newer(&url, last_ms + 1),
+            "{url}"
+        );
     }
-    assert_eq!(state.engine.now_ms(), lost.engine.now_ms());
+    assert_eq!(state.engine.model().now_ms(), lost.engine.model().now_ms());
 }
 
 /// A position that was the fourth becomes one of the three best.
@@ -556,7 +559,7 @@ async fn reopened_week_shows_best_positions_of_other_weeks() {
     for it in [&mut state, &mut kept] {
         it.engine.set_close_limit(0);
         assert!(it.engine.reopen_week(week).unwrap());
-        it.close_due_weeks(it.engine.now_ms()).unwrap();
+        it.close_due_weeks(it.engine.model().now_ms()).unwrap();
     }
     archive(&mut state, &database).await;
     let other = Database::new().await;
@@ -658,11 +661,11 @@ async fn rows_that_do_not_fit_are_left_out_and_named() {
     // The state works without them. New keys are larger than all that were used.
     let mut state = open(&dir.path().join("state"));
     play(&mut state, MONDAY_MS + 3 * WEEK_MS + 400 * MINUTE_MS, 40, 1);
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     scans::apply_snapshot(&mut state, SERVERS[0].0, scans::snapshot(now_ms + 1, [("new", 1)]));
     state.commit().unwrap();
-    assert_eq!(state.engine.players(&state.store, "new").unwrap()[0].player_key, 4_001);
-    let mut snapshot = scans::snapshot(state.engine.now_ms() + MINUTE_MS, [("new", 1)]);
+    assert_eq!(state.engine.model().players(&state.store, "new").unwrap()[0].player_key, 4_001);
+    let mut snapshot = scans::snapshot(state.engine.model().now_ms() + MINUTE_MS, [("new", 1)]);
     snapshot.map = "new map".to_owned();
     scans::apply_snapshot(&mut state, SERVERS[0].0, snapshot);
     archive(&mut state, &database).await;

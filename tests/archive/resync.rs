@@ -70,7 +70,7 @@ impl JobSource for Source {
         resyncs_older: bool,
     ) -> Result<Result<WriterPlan, WriterRefusal>, SourceClosed> {
         let mut opened = self.opened.lock().unwrap();
-        let plan = opened.engine.plan_archive_writer(found, row, 77, resyncs_older);
+        let plan = opened.engine.model().plan_archive_writer(found, row, 77, resyncs_older);
         let plan = plan.map(|(plan, steps)| {
             steps.into_iter().for_each(|step| opened.engine.apply_archive_step(step));
             plan
@@ -82,7 +82,7 @@ impl JobSource for Source {
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
         let mut opened = self.opened.lock().unwrap();
         opened.commit().unwrap();
-        Ok(opened.engine.resync_chunk(&opened.store, from, 25, 100).unwrap())
+        Ok(opened.engine.model().resync_chunk(&opened.store, from, 25, 100).unwrap())
     }
 
     async fn acknowledge_resync_chunk(
@@ -116,7 +116,7 @@ async fn empty_archive_is_filled_once_despite_kills() {
     let jobs = opened.engine.archive_jobs(&opened.store, None, None, usize::MAX, usize::MAX).unwrap();
     opened.engine.acknowledge_archived(&jobs.iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
     opened.commit().unwrap();
-    assert_eq!((opened.store.outbox_len(), opened.engine.resync_position()), (0, None));
+    assert_eq!((opened.store.outbox_len(), opened.engine.model().resync_position()), (0, None));
 
     let settings = ArchiveSettings { interval_s: 2, ..database.settings() };
     let (mut all, mut written, mut runs) = (Vec::new(), 0, 0);
@@ -133,7 +133,7 @@ async fn empty_archive_is_filled_once_despite_kills() {
         drop(Arc::into_inner(source.opened).expect("the worker has ended").into_inner().unwrap());
         tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
         opened = open(dir.path());
-        if opened.engine.resync_position().is_none() {
+        if opened.engine.model().resync_position().is_none() {
             break;
         }
     }

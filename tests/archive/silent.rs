@@ -56,11 +56,11 @@ fn close(state: &mut State, week: i64) {
 
 /// Every published board as it should be: a line for each position, and one for each board.
 fn expected_boards(state: &mut State) -> Vec<String> {
-    let windows: Vec<WindowKey> = state.engine.weeks().iter().map(|week| week.week.into()).collect();
+    let windows: Vec<WindowKey> = state.engine.model().weeks().iter().map(|week| week.week.into()).collect();
     let mut lines = Vec::new();
     for window in windows {
         state.commit_and_build_boards(window).unwrap();
-        for board in state.engine.top_boards(Some(window), None, NO_LIMIT) {
+        for board in state.engine.model().top_boards(Some(window), None, NO_LIMIT) {
             let head = format!(
                 "{} '{}' {} {}",
                 board.key.scope.name(),
@@ -299,7 +299,7 @@ async fn older_database_is_noticed_and_filled_again() {
     // The database that was ahead returns: it has another history.
     copy_rows(&database, &copy).await;
     state = archived(state, &database, 4).await;
-    assert_eq!(state.engine.resync_position(), None, "the right one causes no resync");
+    assert_eq!(state.engine.model().resync_position(), None, "the right one causes no resync");
     drop(state);
 }
 
@@ -410,7 +410,7 @@ async fn rows_of_a_future_week_are_a_fault_and_delete_nothing() {
     let source = StateSource::new(state, 3, NO_LIMIT);
     assert_eq!(source.archive(&settings).await.fault, None);
     let state = source.into_state();
-    let oldest = state.engine.weeks()[0].week.0;
+    let oldest = state.engine.model().weeks()[0].week.0;
     let kept = whole.iter().filter(|row| row[0].parse::<u32>().unwrap() >= oldest).cloned().collect::<Vec<_>>();
     assert!((2..6).contains(&kept.len()), "the state keeps some weeks: {kept:?}");
     assert_eq!(database.rows(rows).await, kept);

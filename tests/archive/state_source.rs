@@ -69,15 +69,15 @@ impl JobSource for StateSource {
     }
 
     async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
-        self.with(|state| state.engine.archive_id())
+        self.with(|state| state.engine.model().archive_id())
     }
 
     async fn last_keys(&self) -> Result<Option<LastKeys>, SourceClosed> {
-        self.with(|state| Some(state.engine.last_keys()))
+        self.with(|state| Some(state.engine.model().last_keys()))
     }
 
     async fn repairs(&self) -> Result<bool, SourceClosed> {
-        self.with(|state| state.engine.repairs_archive())
+        self.with(|state| state.engine.model().repairs_archive())
     }
 
     async fn plan_writer(
@@ -88,14 +88,14 @@ impl JobSource for StateSource {
     ) -> Result<Result<WriterPlan, WriterRefusal>, SourceClosed> {
         let random = self.random.fetch_add(7_919, Ordering::Relaxed) as u64;
         self.with(|state| {
-            let (plan, steps) = state.engine.plan_archive_writer(found, row, random, resyncs_older)?;
+            let (plan, steps) = state.engine.model().plan_archive_writer(found, row, random, resyncs_older)?;
             steps.into_iter().for_each(|step| state.engine.apply_archive_step(step));
             Ok(plan)
         })
     }
 
     async fn next_resync_chunk(&self, from: Option<ResyncCursor>) -> Result<ResyncStep, SourceClosed> {
-        self.with(|state| state.engine.resync_chunk(&state.store, from, 50, 1_000).unwrap())
+        self.with(|state| state.engine.model().resync_chunk(&state.store, from, 50, 1_000).unwrap())
     }
 
     async fn acknowledge_resync_chunk(
@@ -117,22 +117,22 @@ impl JobSource for StateSource {
         after: Option<TopBoardKey>,
     ) -> Result<TopBoards, SourceClosed> {
         self.with(|state| {
-            if window.is_some_and(|window| !state.engine.has_boards(window)) {
+            if window.is_some_and(|window| !state.engine.model().has_boards(window)) {
                 return TopBoards::Deleted;
             }
-            for window in window.map_or_else(|| state.engine.running_windows(), |window| vec![window]) {
+            for window in window.map_or_else(|| state.engine.model().running_windows(), |window| vec![window]) {
                 state.commit_and_build_boards(window).unwrap();
             }
-            TopBoards::Next(state.engine.top_boards(window, after, 3))
+            TopBoards::Next(state.engine.model().top_boards(window, after, 3))
         })
     }
 
     async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
-        self.with(|state| state.engine.archive_tasks(&state.store))
+        self.with(|state| state.engine.model().archive_tasks(&state.store))
     }
 
     async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
-        self.with(|state| Some(state.engine.archive_bounds()))
+        self.with(|state| Some(state.engine.model().archive_bounds()))
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {

@@ -27,12 +27,12 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
 
 /// All boards, as the archive's worker requests them.
 fn boards(state: &mut State) -> Vec<TopBoard> {
-    for window in state.engine.running_windows() {
+    for window in state.engine.model().running_windows() {
         state.commit_and_build_boards(window).unwrap();
     }
     let mut all: Vec<TopBoard> = Vec::new();
     loop {
-        let some = state.engine.top_boards(None, all.last().map(|board| board.key), 4);
+        let some = state.engine.model().top_boards(None, all.last().map(|board| board.key), 4);
         if some.is_empty() {
             return all;
         }
@@ -126,7 +126,7 @@ async fn published_boards_equal_the_boards_of_the_engine() {
         assert_eq!(number(2), number(1) - number(0), "{row:?}");
     }
 
-    let totals = state.engine.site_totals();
+    let totals = state.engine.model().site_totals();
     assert_eq!((totals.servers_online, totals.online.len()), (3, 2));
     for _ in 0..2 {
         archive.write_site_totals(&totals).await.unwrap();

@@ -99,7 +99,7 @@ fn is_stored(state: &State, name: &str) -> bool {
 
 /// The players on the time board of every scope in the current week.
 fn time_boards(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<String>> {
-    let week = state.engine.running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
+    let week = state.engine.model().running_windows().into_iter().find(|window| window.week().is_some()).unwrap();
     state.commit_and_build_boards(week).unwrap();
     let scopes = servers.iter().map(|it| Scope::Server(ServerUrl::parse(&it.url).unwrap()));
     let groups = [Scope::Game("baseq3".to_owned()), Scope::Tag("ctf".to_owned())];
@@ -107,7 +107,7 @@ fn time_boards(state: &mut State, servers: &[&Server]) -> BTreeMap<String, Vec<S
     for scope in scopes.chain(groups) {
         let label = scope.to_string();
         let board = BoardSelector { scope, ranking: Ranking::Time, window: Some(window::label(week)), at_ms: None };
-        let response = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let response = state.engine.model().query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let mut names: Vec<String> = response
             .rows
             .into_iter()

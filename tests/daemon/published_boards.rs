@@ -52,16 +52,16 @@ fn boards_of_ended_windows_are_published_despite_kills() {
 
     let config = Config::load(&sandbox.config()).expect("the config");
     let mut state = wait_for("the state is closed", || State::open_configured(&config, &sandbox.state(), true).ok());
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     // A window is closed some seconds after its end, and its boards are written within a pass.
-    let ended = state.engine.windows().into_iter().filter(|listed| {
+    let ended = state.engine.model().windows().into_iter().filter(|listed| {
         listed.phase == WindowPhase::Closed && listed.window.end_ms.is_some_and(|end_ms| end_ms + 20_000 < now_ms)
     });
     let (mut windows, mut positions) = (0, 0);
     for label in ended.map(|listed| listed.window.window).collect::<Vec<_>>() {
         let key = window::parse_label(&label).expect("a label");
         state.commit_and_build_boards(key).expect("a store");
-        let boards = state.engine.top_boards(Some(key), None, usize::MAX);
+        let boards = state.engine.model().top_boards(Some(key), None, usize::MAX);
         let mut want: Vec<[String; 5]> = Vec::new();
         for board in &boards {
             let head = [board.key.scope.name(), &board.scope_name, board.key.ranking.name()].map(str::to_owned);

@@ -46,18 +46,19 @@ fn open(sandbox: &Sandbox) -> State {
 }
 
 fn boards(state: &mut State) -> Boards {
-    let servers: Vec<_> = state.engine.servers().collect();
+    let servers: Vec<_> = state.engine.model().servers().collect();
     let games: BTreeSet<&str> = servers.iter().filter_map(|server| server.public.game.as_deref()).collect();
     let scopes = servers.iter().map(|server| format!("server:{}", server.public.url));
     let scopes = scopes.chain(games.into_iter().map(|game| format!("game:{game}"))).chain(["tag:some".to_owned()]);
     let scopes: Vec<Scope> = scopes.map(|scope| scope.parse().expect("a scope")).collect();
     let mut boards = Boards::new();
-    for listed in state.engine.windows().into_iter().filter(|listed| listed.phase != WindowPhase::Upcoming) {
+    for listed in state.engine.model().windows().into_iter().filter(|listed| listed.phase != WindowPhase::Upcoming) {
         let label = listed.window.window;
         state.commit_and_build_boards(window::parse_label(&label).expect("a label")).expect("a store");
         for (scope, ranking) in scopes.iter().flat_map(|scope| Ranking::ALL.map(|ranking| (scope, ranking))) {
             let name = BoardSelector { scope: scope.clone(), ranking, window: Some(label.clone()), at_ms: None };
-            let (_, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+            let (_, board) =
+                state.engine.model().board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
             // Keys are assigned in order of appearance and include names that only the live
             // engine has seen, so boards are compared by name.
             let named = |entry: clqd::board::BoardEntry| {

@@ -47,7 +47,7 @@ fn config(elo_k: u64) -> Config {
 /// With an archive that has everything so far: a replay of a state without one notes nothing for it.
 fn open(dir: &Path, config: &Config) -> State {
     let mut state = State::open_configured(config, dir, true).expect("a state");
-    if state.engine.archive_id().is_none() {
+    if state.engine.model().archive_id().is_none() {
         state.engine.apply_archive_step(ArchiveStep::Claim { id: 1 });
         state.engine.apply_archive_step(ArchiveStep::Archived { batch: 0, at: WriterBeat { epoch: 0, beat: 0 } });
     }
@@ -114,7 +114,7 @@ impl Live {
                 Outcome::Snapshot(snapshot)
             }
         };
-        if self.state().engine.is_removed(&url) {
+        if self.state().engine.model().is_removed(&url) {
             return;
         }
         let event = Event::Replayed { url, outcome };
@@ -155,12 +155,13 @@ impl Live {
             }
             11 => AdminCommand::Merge { game, from, into },
             12 => AdminCommand::Forget { game, player: from, key: None, hash: None },
-            13 => match self.state().engine.forgotten().first() {
+            13 => match self.state().engine.model().forgotten().first() {
                 Some(&(hash, _)) => AdminCommand::Allow { hash },
                 None => return,
             },
             14 => {
-                let before = clqd::model::WeekKey(self.state().engine.weeks().first().map_or(0, |week| week.week.0));
+                let before =
+                    clqd::model::WeekKey(self.state().engine.model().weeks().first().map_or(0, |week| week.week.0));
                 AdminCommand::Reopen { week: week_label(before) }
             }
             _ => AdminCommand::DeleteWindows { before: MONDAY_MS + WEEK_MS },
@@ -172,7 +173,7 @@ impl Live {
         let now_ms = self.now_ms;
         let state = self.state();
         let t_ms = state.engine.begin_command(now_ms);
-        let before = state.engine.forgotten();
+        let before = state.engine.model().forgotten();
         let player = match &command {
             AdminCommand::Forget { player, .. } => {
                 state.commit().expect("a store");
@@ -183,7 +184,7 @@ impl Live {
         if !state.apply_command(t_ms, &command).expect("a store") {
             return;
         }
-        let forgotten = state.engine.forgotten();
+        let forgotten = state.engine.model().forgotten();
         self.now_ms = t_ms + 1;
         let recorded = serde_json::to_value(&command).expect("JSON");
         let name = recorded["command"].as_str().expect("a name").to_owned();
@@ -197,7 +198,7 @@ impl Live {
         for (hash, _) in forgotten.iter().filter(|it| !before.contains(it)) {
             let placeholder = names.placeholder(hash).expect("it is forgotten").to_string();
             let engine = &self.state.as_ref().expect("open").engine;
-            let key = player.iter().find(|(of, _)| engine.game_name(*of) == Some(&game)).map(|(_, key)| *key);
+            let key = player.iter().find(|(of, _)| engine.model().game_name(*of) == Some(&game)).map(|(_, key)| *key);
             assert!(key.is_some());
             let command = AdminCommand::Forget { game: game.clone(), player: placeholder, key, hash: Some(*hash) };
             self.record(LogEvent::Command { t_ms, command });
@@ -258,7 +259,7 @@ fn name(player: u64) -> String {
 /// Everything that is exported and archived.
 fn content(state: &mut State) -> (String, BTreeMap<OutboxKey, ArchiveJob>) {
     state.commit().expect("a store");
-    let weeks: Vec<String> = state.engine.weeks().iter().map(|week| week_label(week.week)).collect();
+    let weeks: Vec<String> = state.engine.model().weeks().iter().map(|week| week_label(week.week)).collect();
     let mut exported = Vec::new();
     for week in &weeks {
         clqd::cli::export::write(state, week, &mut exported).expect("an export");
@@ -317,7 +318,7 @@ fn replay_of_random_scans_and_commands_gives_the_same_state() {
         replay(&mut follower, &live.log_with_names);
         follower.close_due_weeks(now_ms).expect("a store");
         assert_same(seed, &want.0, &content(&mut follower).0);
-        assert_eq!(follower.engine.forgotten(), live.state().engine.forgotten(), "seed {seed}");
+        assert_eq!(follower.engine.model().forgotten(), live.state().engine.model().forgotten(), "seed {seed}");
         live.applied.into_iter().for_each(|(name, count)| *applied.entry(name).or_default() += count);
     }
     assert!(rows > 150, "{rows}");

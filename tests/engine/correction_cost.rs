@@ -179,7 +179,10 @@ fn merge_and_forget_read_only_servers_of_player() {
     let (_dir, mut state) = fixture();
     let key = |state: &State, name| state.store.player(GameKey(1), name).unwrap().expect("known").0;
     let (visor, klesk) = (key(&state, "Visor"), key(&state, "Klesk"));
-    assert_eq!((state.store.servers_with_best(visor).unwrap().len(), state.engine.status().players_known), (3, 3));
+    assert_eq!(
+        (state.store.servers_with_best(visor).unwrap().len(), state.engine.model().status().players_known),
+        (3, 3)
+    );
 
     let reader = CountingReader { store: &state.store, reads: Cell::new(0) };
     let merged =
@@ -192,7 +195,7 @@ fn merge_and_forget_read_only_servers_of_player() {
     assert_eq!(servers, [8, 5_001, 8_001, 10_000], "servers where either player has best positions");
     assert!(state.store.servers_with_best(klesk).unwrap().is_empty());
     assert!(state.store.best(ServerKey(8_001), visor).unwrap().is_some());
-    assert_eq!(state.engine.status().players_known, 2);
+    assert_eq!(state.engine.model().status().players_known, 2);
 
     let reader = CountingReader { store: &state.store, reads: Cell::new(0) };
     let merged_player = PlayerSelector::Key(visor.0);
@@ -203,5 +206,5 @@ fn merge_and_forget_read_only_servers_of_player() {
     assert!((8..60).contains(&reads), "{reads} reads of {SERVERS} servers");
     assert!(state.store.servers_with_best(visor).unwrap().is_empty());
     assert!(servers.iter().all(|server| state.store.best(ServerKey(*server), visor).unwrap().is_none()));
-    assert_eq!(state.engine.status().players_known, 1);
+    assert_eq!(state.engine.model().status().players_known, 1);
 }

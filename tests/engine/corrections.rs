@@ -175,7 +175,7 @@ impl Fixture {
 
     fn top(&mut self, week: WeekKey, server: &str) -> Top {
         let State { engine, store } = self.state();
-        engine.top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
+        engine.model().top(store, &url(server), Ranking::Time, Some(&week_label(week)), 9).unwrap()
     }
 
     /// Rows of the current week as exported, by server and name.
@@ -184,6 +184,7 @@ impl Fixture {
         let State { engine, store } = self.state();
         let mut rows = BTreeMap::new();
         engine
+            .model()
             .export(store, &label, |url, _, name, row, positions| {
                 let server = url.trim_start_matches("quake3://").trim_end_matches(":27960");
                 rows.insert((server.to_owned(), name.to_owned()), (row.clone(), positions));
@@ -222,7 +223,7 @@ impl Fixture {
         let scope = Scope::Tag(tag.to_owned());
         let board = BoardSelector { scope, ranking, window: Some(week), at_ms: None };
         let State { engine, store } = self.state();
-        let response = engine.query_board(store, &board, &BoardQuery::Top { count: 100 })?;
+        let response = engine.model().query_board(store, &board, &BoardQuery::Top { count: 100 })?;
         let positions = response.rows.into_iter().map(|row| match row {
             BoardRow::Entry(place) => (place.player_key, place.at.raw_score),
             other => panic!("{other:?}"),
@@ -239,7 +240,7 @@ impl Fixture {
             for (window, ranking) in WINDOWS.into_iter().flat_map(|w| Ranking::ALL.map(|r| (w, r))) {
                 let board =
                     BoardSelector { scope: scope.clone(), ranking, window: Some(window.to_owned()), at_ms: None };
-                let response = engine.query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+                let response = engine.model().query_board(store, &board, &BoardQuery::Top { count: 100 }).unwrap();
                 let positions = response.rows.into_iter().map(|row| match row {
                     BoardRow::Entry(place) => (place.player_key, place.at.raw_score, place.at.reached_ms),
                     other => panic!("{other:?}"),
@@ -316,7 +317,7 @@ impl Fixture {
     }
 
     fn archived_week(&mut self, jobs: &BTreeMap<OutboxKey, ArchiveJob>, server: &str) -> WeekArchive {
-        let (week, list) = (self.week(), self.state().engine.servers().collect::<Vec<_>>());
+        let (week, list) = (self.week(), self.state().engine.model().servers().collect::<Vec<_>>());
         let key = list.iter().find(|it| it.public.url == url(server).as_str()).unwrap().public.key;
         match &jobs[&OutboxKey::Week { week, server: clqd::model::ServerKey(key) }] {
             ArchiveJob::Week(job) => (**job).clone(),
@@ -401,7 +402,7 @@ fn greylist_does_not_change_closed_weeks() {
         let State { engine, store } = fixture.state();
         let built = clqd::state::build_boards(&engine.plan_boards(WindowKey::from(week)), &store.reader()).unwrap();
         engine.install_boards(built);
-        let players = engine.boards(week.into()).unwrap().players();
+        let players = engine.model().boards(week.into()).unwrap().players();
         assert_eq!(players, if week == first { 5 } else { 4 }, "{week}");
     }
 }
@@ -467,7 +468,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     assert_eq!(row.starts, 2, "no player entered");
     assert_eq!(row.measured_ms, 2 * 58 * MINUTE_MS as u64 + 60 * MINUTE_MS as u64);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().public.players_listed;
+    let list = engine.model().server_detail(store, &url("a")).unwrap().public.players_listed;
     let keys: Vec<_> = list.iter().map(|entry| (entry.name.as_str(), entry.player_key)).collect();
     assert_eq!(keys[..2], [("Visor", Some(visor.0)), ("Klesk", None)]);
 
@@ -480,7 +481,7 @@ fn merged_names_share_rows_boards_and_best_positions() {
     fixture.lists.insert("b", vec![("Klesk", 1), ("Visor", 9), ("Bones", 4)]);
     fixture.play(2);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("b")).unwrap().public.players_listed;
+    let list = engine.model().server_detail(store, &url("b")).unwrap().public.players_listed;
     assert_eq!([list[0].player_key, list[1].player_key], [Some(visor.0), None]);
     fixture.boards();
 
@@ -542,7 +543,7 @@ fn invalid_merge_is_refused_with_reason() {
     assert!(error.contains("did you mean \"baseq3\""), "{error}");
     let error = engine.merge_players(store, GAME, &PlayerSelector::Key(77), &name("Visor")).unwrap_err().to_string();
     assert!(error.contains("77"), "{error}");
-    assert!(!fixture.state().engine.has_changes());
+    assert!(!fixture.state().engine.model().has_changes());
     let State { engine, store } = fixture.state();
     let merged = engine.merge_players(store, GAME, &PlayerSelector::Key(visor.0), &name("Bones")).unwrap();
     assert_eq!(merged.from, visor);
@@ -620,7 +621,11 @@ fn random_corrections_keep_boards_and_archive_consistent() {
         let players = |jobs: &BTreeMap<OutboxKey, ArchiveJob>| {
             jobs.values().filter(|it| matches!(it, ArchiveJob::Player { .. })).count()
         };
-        assert_eq!(players(&archived_jobs), fixture.state().engine.status().players_known as usize, "seed {seed}");
+        assert_eq!(
+            players(&archived_jobs),
+            fixture.state().engine.model().status().players_known as usize,
+            "seed {seed}"
+        );
         for (key, job) in resynced {
             let (archived, job) = (&scans::complete(archived_jobs[&key].clone()), scans::complete(job));
             // The target of the merge may have been removed since; that was archived then.
@@ -657,7 +662,7 @@ fn deleted_tag_disappears_and_leaves_other_tags() {
         assert!(matches!(error, ViewError::UnknownTag { .. }), "{error}");
         let error = fixture.state().engine.delete_tag("duel").unwrap_err();
         assert_eq!(error.to_string(), "no server has the tag \"duel\"");
-        let tags: Vec<_> = fixture.state().engine.servers().map(|server| server.public.tags).collect();
+        let tags: Vec<_> = fixture.state().engine.model().servers().map(|server| server.public.tags).collect();
         assert_eq!(tags, [vec!["ctf".to_owned()], vec![], vec!["ctf".to_owned()]]);
     };
     assert_deleted(&mut fixture);
@@ -701,7 +706,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     };
     state.commit().unwrap();
     archive_all(&mut state);
-    let tags_of = |state: &State, n: usize| state.engine.servers().nth(n).unwrap().public.tags;
+    let tags_of = |state: &State, n: usize| state.engine.model().servers().nth(n).unwrap().public.tags;
     let want = |n: usize| if n.is_multiple_of(2) { vec!["even".to_owned()] } else { vec![] };
 
     assert_eq!(state.engine.delete_tag("all").unwrap(), SERVERS);
@@ -739,13 +744,13 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     written.retain(|key| *key != last);
     assert!(written.iter().copied().eq(1..last), "each server is written once: {written:?}");
     let tagged: Vec<_> =
-        state.engine.servers().filter(|server| server.public.tags.contains(&"all".to_owned())).collect();
+        state.engine.model().servers().filter(|server| server.public.tags.contains(&"all".to_owned())).collect();
     assert_eq!(tagged.into_iter().map(|server| Some(server.public.url)).collect::<Vec<_>>(), [tagged_again]);
 
     // The store and the archive contain the result, and it does not change.
     drop(state);
     let mut state = open();
-    assert!(!state.engine.has_changes());
+    assert!(!state.engine.model().has_changes());
     let archived_jobs = archive_all(&mut state);
     assert_eq!(archived_jobs.len(), SERVERS);
     for ((key, job), n) in archived_jobs.into_iter().zip(0..) {
@@ -755,7 +760,7 @@ fn tag_of_many_servers_is_deleted_in_steps() {
         assert_eq!((server.tags, tags_of(&state, n)), (want.clone(), want), "{key:?}");
     }
     state.handle(Event::Tick { now_ms: FROM_MS + 10_000 }).unwrap();
-    assert!(!state.engine.has_changes());
+    assert!(!state.engine.model().has_changes());
     drop(state);
     std::thread::sleep(Duration::from_millis(200));
     let store = StoreSettings { cache_bytes: 16 << 20, create: false };
@@ -783,11 +788,12 @@ fn import_skips_ratings_of_tag_deleted_during_rebuild() {
         }
         let State { engine, store } = fixture.state();
         let from = rebuilt.state();
-        let windows = RebuiltState { engine: &from.engine, reader: &from.store, window_reader: &from.store.reader() };
-        let begin = engine.importable_windows(store, &from.engine).expect("all old rows are swept");
+        let windows =
+            RebuiltState { model: from.engine.model(), reader: &from.store, window_reader: &from.store.reader() };
+        let begin = engine.model().importable_windows(store, &from.engine).expect("all old rows are swept");
         assert_eq!(begin.len(), 2);
         engine.apply_rebuild(store, &RebuildStep::Begin { windows: begin }).unwrap();
-        let mut import = engine.begin_import();
+        let mut import = engine.model().begin_import();
         while let Some(steps) = engine.next_import_steps(&mut import, store, &windows).unwrap() {
             steps.iter().for_each(|step| engine.apply_rebuild(store, step).unwrap());
         }
@@ -818,7 +824,7 @@ fn server_accepts_at_most_16_tags() {
     assert!(engine.add_server(url("a"), one_more, FROM_MS).is_err());
     assert!(engine.add_server(url("new"), tags(TAGS_MAX + 1), FROM_MS).is_err());
     assert!(engine.add_server(url("new"), [tags(TAGS_MAX), tags(2)].concat(), FROM_MS).is_ok());
-    let tags_max = engine.servers().map(|server| server.public.tags.len()).max();
+    let tags_max = engine.model().servers().map(|server| server.public.tags.len()).max();
     assert_eq!(tags_max, Some(TAGS_MAX));
 }
 
@@ -835,7 +841,7 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     let hashes = BTreeSet::from(["Visor", "Klesk"].map(|name| NameHash::of(GAME, name)));
     let assert_forgotten = |fixture: &mut Fixture| {
         assert_eq!(
-            fixture.state().engine.forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(),
+            fixture.state().engine.model().forgotten().into_iter().map(|(hash, _)| hash).collect::<BTreeSet<_>>(),
             hashes
         );
         assert_eq!([fixture.key("Visor"), fixture.key("Klesk")], [None; 2]);
@@ -856,14 +862,14 @@ fn forgotten_player_is_deleted_and_not_ranked_again() {
     fixture.play(60);
     assert_forgotten(&mut fixture);
     let State { engine, store } = fixture.state();
-    let list = engine.server_detail(store, &url("a")).unwrap().public.players_listed;
+    let list = engine.model().server_detail(store, &url("a")).unwrap().public.players_listed;
     let shown: Vec<_> =
         list.iter().map(|it| (it.name.as_str(), it.display.as_str(), it.player_key.is_some())).collect();
     assert_eq!(shown, [("", "", false), ("", "", false), ("Sarge", "^1Sarge", true)]);
-    let known = fixture.state().engine.status().players_known;
+    let known = fixture.state().engine.model().status().players_known;
     fixture.reopen();
     assert_forgotten(&mut fixture);
-    assert_eq!(fixture.state().engine.status().players_known, known);
+    assert_eq!(fixture.state().engine.model().status().players_known, known);
 
     // After `allow_name` the name is a new player.
     let State { engine, .. } = fixture.state();
@@ -919,7 +925,8 @@ fn names_of_forgotten_players_are_blanked_for_scan_log() {
         snapshot.completeness = completeness;
         let outcome = Outcome::Snapshot(snapshot.clone());
         fixture.state().handle(Event::Replayed { url: url("a"), outcome: outcome.clone() }).unwrap();
-        let Outcome::Snapshot(blanked) = outcome.with_blanked_names(fixture.state().engine.blanked_names()) else {
+        let Outcome::Snapshot(blanked) = outcome.with_blanked_names(fixture.state().engine.model().blanked_names())
+        else {
             unreachable!()
         };
         let names: Vec<_> = blanked.players.iter().map(|player| player.name.as_str()).collect();
@@ -927,5 +934,5 @@ fn names_of_forgotten_players_are_blanked_for_scan_log() {
     }
     let miss = Outcome::Miss { t_ms: snapshot.t_ms + 1, reason: "timeout".to_owned() };
     fixture.state().handle(Event::Replayed { url: url("a"), outcome: miss }).unwrap();
-    assert!(fixture.state().engine.blanked_names().is_empty());
+    assert!(fixture.state().engine.model().blanked_names().is_empty());
 }

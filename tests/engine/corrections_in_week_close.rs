@@ -109,7 +109,7 @@ fn check_correction(correct: impl Fn(&mut State)) {
         if archived(&mut state).values().any(is_closed) {
             break;
         }
-        assert_eq!(state.engine.weeks()[0].phase, WeekPhase::Closing);
+        assert_eq!(state.engine.model().weeks()[0].phase, WeekPhase::Closing);
         ticks_of_close += 1;
         correct(&mut state);
         state.commit().unwrap();

@@ -28,24 +28,24 @@ fn answers_count_and_misses_do_not() {
     // Scans of this process that are not in flight, and misses of earlier ones, change nothing.
     state.handle(scanned(1_000, answer(START_MS + 1))).expect("a store");
     state.handle(scanned(999, Outcome::Miss { t_ms: START_MS + 2, reason: "timeout".into() })).expect("a store");
-    assert_eq!(state.engine.status().counts.snapshots, 0);
-    assert_eq!(state.engine.status().counts.misses, 0);
+    assert_eq!(state.engine.model().status().counts.snapshots, 0);
+    assert_eq!(state.engine.model().status().counts.misses, 0);
 
     let probe = state.engine.poll_probe(START_MS + 3).expect("the first scan is due");
     assert_eq!(probe.id, 1_000);
     let recorded = state.handle_and_record(ServerKey(1), scanned(999, answer(START_MS + 4))).expect("a store");
     assert!(recorded.is_some(), "a replay has the answer, too");
-    assert_eq!(state.engine.status().players_online, 1);
+    assert_eq!(state.engine.model().status().players_online, 1);
     // The scan of this process goes on, and then the next one is due.
     assert!(state.engine.poll_probe(START_MS + 300_000).is_none());
     state.handle(scanned(probe.id, answer(START_MS + 5))).expect("a store");
     assert!(state.engine.poll_probe(START_MS + 300_000).is_some());
-    assert_eq!(state.engine.status().counts.snapshots, 2);
+    assert_eq!(state.engine.model().status().counts.snapshots, 2);
 
     // Late ones are recognised before their times are moved forward, and so is one that is handed in again.
     let is_late = |id, after_ms, newest_ms| {
         let (t_ms, newest_ms) = (START_MS + 5 + after_ms, START_MS + newest_ms);
-        state.engine.is_late(ServerKey(1), id, t_ms, newest_ms)
+        state.engine.model().is_late(ServerKey(1), id, t_ms, newest_ms)
     };
     assert!(is_late(999, 0, 5) && is_late(999, 4_000, 5));
     assert!(!is_late(999, 4_001, 5) && !is_late(1_001, 0, 5));

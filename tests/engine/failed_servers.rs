@@ -65,7 +65,7 @@ impl Run {
         let mut scans = Vec::new();
         let state = self.state.as_mut().unwrap();
         while let Some(due_ms) = state.engine.next_due_ms().filter(|due_ms| *due_ms < end_ms) {
-            let now_ms = due_ms.max(state.engine.now_ms() + 1);
+            let now_ms = due_ms.max(state.engine.model().now_ms() + 1);
             let Some(probe) = state.engine.poll_probe(now_ms) else { continue };
             let outcome = match answering.contains(&probe.url.as_str()) {
                 true => Outcome::Snapshot(scans::snapshot(now_ms, Vec::<(&str, i64)>::new())),
@@ -82,7 +82,7 @@ impl Run {
     }
 
     fn class(&mut self, server: &str) -> u8 {
-        self.state().engine.servers().find(|it| it.public.url == server).unwrap().public.class
+        self.state().engine.model().servers().find(|it| it.public.url == server).unwrap().public.class
     }
 }
 
@@ -123,7 +123,7 @@ fn imported_list_of_silent_servers_is_retried_evenly_through_each_day() {
     assert_eq!(times.len(), SERVERS);
     let phase_moved_ms = |times: &Vec<i64>| times.iter().map(|t_ms| (t_ms - times[0]) % DAY_MS).max().unwrap();
     assert!(times.values().map(phase_moved_ms).max().unwrap() <= 1_000, "a server keeps its time of day");
-    let status = run.state().engine.status();
+    let status = run.state().engine.model().status();
     assert_eq!((status.servers_by_class[6], status.servers_failed, status.retry_failed_s), (480, 480, Some(86_400)));
     assert!(status.next_retry_ms.is_some_and(|t_ms| t_ms < run.now_ms + HOUR_MS));
 }
@@ -138,7 +138,7 @@ fn retry_that_succeeds_gives_the_class_by_its_players() {
     let scans = run.scan_until(end_ms, &[SERVER]);
     assert_eq!((scans[0].2, run.class(SERVER)), (true, 2));
     assert!(scans.len() > 1 && scans[1..].iter().all(|(.., exception)| !exception), "scanned as class 2 from now on");
-    let status = run.state().engine.status();
+    let status = run.state().engine.model().status();
     assert_eq!((status.servers_failed, status.next_retry_ms), (0, None));
 }
 
@@ -179,7 +179,7 @@ fn without_retries_only_requests_scan_failed_servers() {
     assert_eq!(run.scan_until(now_ms + 3 * DAY_MS, &[]).len(), 3);
     run.set_retry(None);
     assert_eq!(run.state().engine.next_due_ms(), None);
-    let status = run.state().engine.status();
+    let status = run.state().engine.model().status();
     assert_eq!((status.servers_failed, status.next_retry_ms, status.retry_failed_s), (1, None, None));
 }
 

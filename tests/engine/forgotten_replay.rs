@@ -97,16 +97,16 @@ fn replay_forgets_a_placeholder_at_the_time_of_the_request() {
     assert!(rows.iter().all(|(rows, _)| rows.len() == 3 || rows.is_empty()), "{rows:?}");
     assert!(rows[0].1.iter().flatten().count() == 3 && rows[2].0.len() == 3);
     assert_eq!(rows, replayed.rows());
-    assert_eq!(live.state.engine.weeks(), replayed.state.engine.weeks());
+    assert_eq!(live.state.engine.model().weeks(), replayed.state.engine.model().weeks());
     // Nothing of it remains, and its name is not a forgotten one.
     assert!(!replayed.state.store.contains_bytes(b"forgotten-").unwrap());
-    assert!(replayed.state.engine.forgotten().is_empty());
+    assert!(replayed.state.engine.model().forgotten().is_empty());
 
     // A log that ends before the request.
     let mut replayed = Fixture::new();
     replayed.replay(scans(0..124, &placeholder));
     assert!(!replayed.state.store.contains_bytes(b"forgotten-").unwrap());
-    assert_eq!(replayed.state.engine.now_ms(), FORGOTTEN_MS);
+    assert_eq!(replayed.state.engine.model().now_ms(), FORGOTTEN_MS);
 }
 
 /// Without the placeholder the ratings of the others would differ.

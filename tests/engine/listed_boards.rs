@@ -31,7 +31,7 @@ fn boards(state: &State) -> Vec<(String, Entries)> {
     let board = |(scope, ranking): (Scope, Ranking)| {
         let name = format!("{scope} {}", ranking.name());
         let board = BoardSelector { scope, ranking, window: None, at_ms: None };
-        let found = state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
+        let found = state.engine.model().query_board(&state.store, &board, &BoardQuery::Top { count: 100 }).unwrap();
         let entries = found.rows.into_iter().map(|row| match row {
             BoardRow::Entry(entry) => (entry.player_key, entry.at.raw_score, entry.at.reached_ms),
             other => panic!("{other:?}"),
@@ -76,7 +76,7 @@ fn play(seed: u64) {
         let tags = tags.into_iter().filter(|(_, has)| *has).map(|(tag, _)| tag.to_owned()).collect();
         state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, START_MS).unwrap();
     }
-    let window = |state: &State| state.engine.running_windows()[0];
+    let window = |state: &State| state.engine.model().running_windows()[0];
     // With some seeds a week ends half way.
     let mut now_ms = if seed.is_multiple_of(4) { START_MS + WEEK_MS - LISTS as i64 * 10_000 } else { START_MS };
     state.commit_and_build_boards(window(&state)).unwrap();
@@ -150,7 +150,7 @@ fn round_that_ends_in_a_new_week_is_on_boards_of_players_known_on_other_servers(
         let tags = tags.iter().map(|tag| tag.to_string()).collect();
         state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, START_MS).unwrap();
     }
-    state.commit_and_build_boards(state.engine.running_windows()[0]).unwrap();
+    state.commit_and_build_boards(state.engine.model().running_windows()[0]).unwrap();
     let list = |state: &mut State, server: usize, t_ms: i64, players: &[(&str, i64)]| {
         let players = players.iter().map(|(name, points)| (name.to_string(), *points));
         scans::apply_snapshot(state, &url(server), scans::snapshot(t_ms, players));
@@ -172,7 +172,7 @@ fn round_that_ends_in_a_new_week_is_on_boards_of_players_known_on_other_servers(
     // On the third one a player has left, and a round has ended.
     list(&mut state, 2, week_end_ms + 60_000, &[("stays", 0)]);
     refresh(&mut state);
-    let (window, updated) = (state.engine.running_windows()[0], boards(&state));
+    let (window, updated) = (state.engine.model().running_windows()[0], boards(&state));
     let built = clqd::state::build_boards(&state.engine.plan_boards(window), &state.store.reader()).unwrap();
     state.engine.install_boards(built);
     state.commit_and_build_boards(window).unwrap();

@@ -45,8 +45,8 @@ fn archived(state: &mut State) -> Option<ServerArchive> {
 /// Players on the server according to the archive and the daemon's responses.
 fn assert_online(state: &mut State, archived: &ServerArchive, players: u32) {
     assert_eq!((archived.players, archived.list.len()), (players, players as usize), "the archive");
-    assert_eq!(state.engine.status().players_online, u64::from(players), "the status");
-    let detail = state.engine.server_detail(&state.store, &ServerUrl::parse(SERVER).unwrap()).unwrap();
+    assert_eq!(state.engine.model().status().players_online, u64::from(players), "the status");
+    let detail = state.engine.model().server_detail(&state.store, &ServerUrl::parse(SERVER).unwrap()).unwrap();
     assert_eq!(
         (detail.public.server.players, detail.public.players_listed.len()),
         (players, players as usize),
@@ -76,7 +76,7 @@ fn server_that_missed_three_scans_has_no_players_online() {
     scans::apply_snapshot(&mut state, SERVER, scans::snapshot(FROM_MS + 11 * MINUTE_MS, names));
     let in_archive = archived(&mut state).unwrap();
     assert_online(&mut state, &in_archive, 3);
-    let player = &state.engine.players(&state.store, "Visor").unwrap()[0].weeks[0];
+    let player = &state.engine.model().players(&state.store, "Visor").unwrap()[0].weeks[0];
     assert_eq!((player.starts, player.points), (1, 4));
 }
 
@@ -122,8 +122,8 @@ fn current_week_without_rows_has_an_empty_top_list_also_by_its_name() {
     miss(&mut state, FROM_MS);
     let url = ServerUrl::parse(SERVER).unwrap();
     for week in [None, Some("2025-W48")] {
-        let top = state.engine.top(&state.store, &url, Ranking::Points, week, 10).unwrap();
+        let top = state.engine.model().top(&state.store, &url, Ranking::Points, week, 10).unwrap();
         assert_eq!((top.week.as_str(), top.rows.len()), ("2025-W48", 0));
     }
-    assert!(state.engine.top(&state.store, &url, Ranking::Points, Some("2025-W47"), 10).is_err());
+    assert!(state.engine.model().top(&state.store, &url, Ranking::Points, Some("2025-W47"), 10).is_err());
 }

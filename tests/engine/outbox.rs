@@ -68,7 +68,7 @@ fn archive_one_batch(state: &mut State, archived: &mut Archived) -> bool {
 /// The next chunk of a resync, not acknowledged.
 fn chunk(state: &mut State) -> Option<Box<ResyncChunk>> {
     state.commit().unwrap();
-    match state.engine.resync_chunk(&state.store, None, CHUNK, 1_000).unwrap() {
+    match state.engine.model().resync_chunk(&state.store, None, CHUNK, 1_000).unwrap() {
         ResyncStep::Chunk(chunk) => Some(chunk),
         ResyncStep::DrainFirst | ResyncStep::Idle => None,
     }
@@ -77,7 +77,7 @@ fn chunk(state: &mut State) -> Option<Box<ResyncChunk>> {
 fn archive_all(state: &mut State, archived: &mut Archived) {
     loop {
         let archived_any = archive_one_batch(state, archived);
-        let now_ms = state.engine.now_ms();
+        let now_ms = state.engine.model().now_ms();
         state.handle(Event::Tick { now_ms }).unwrap();
         if !state.commit().unwrap() && !archived_any {
             return;
@@ -124,7 +124,7 @@ fn without_empty_weeks(archived: Archived) -> (Archived, Best) {
 }
 
 fn resend(state: &mut State, week: WeekKey, from: ServerKey, servers_max: u32) -> ResendStep {
-    let (step, event) = state.engine.plan_resend(&state.store, week, from, servers_max);
+    let (step, event) = state.engine.model().plan_resend(&state.store, week, from, servers_max);
     event.into_iter().for_each(|event| state.engine.apply_archive_step(event));
     step
 }
@@ -139,16 +139,16 @@ fn entries_dropped_by_full_outbox_are_archived_by_resync() {
     assert!((60..1_000).contains(&entries_max), "the outbox is limited to about 60 entries: {entries_max}");
     // The archive is available until it contains every player known so far ...
     let players = |archived: &Archived| archived.keys().filter(|key| matches!(key, OutboxKey::Player(_))).count();
-    while players(&archived) < state.engine.status().players_known as usize {
+    while players(&archived) < state.engine.model().status().players_known as usize {
         archive_one_batch(&mut state, &mut archived);
-        let now_ms = state.engine.now_ms();
+        let now_ms = state.engine.model().now_ms();
         state.handle(Event::Tick { now_ms }).unwrap();
     }
     // ... and then unavailable again: new players are dropped although the resync has already
     // passed the players.
-    let before = state.engine.status().players_known;
+    let before = state.engine.model().status().players_known;
     play(&mut state, 26..30, |_| {});
-    assert!(state.engine.status().players_known > before + 60);
+    assert!(state.engine.model().status().players_known > before + 60);
     archive_all(&mut state, &mut archived);
     assert_eq!(without_empty_weeks(archived), without_empty_weeks(expected()));
 }
@@ -162,7 +162,7 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     let mut archived = Archived::new();
     archive_all(&mut state, &mut archived);
     let complete = archived.clone();
-    let weeks = state.engine.archived_weeks(None).unwrap();
+    let weeks = state.engine.model().archived_weeks(None).unwrap();
     assert_eq!(weeks.len(), 2);
     let (closed, running) = (weeks[0], weeks[1]);
     for (first, last, refused) in [
@@ -170,7 +170,7 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
         (closed, WeekKey(running.0 + 1), "2025-W50; it keeps"),
         (WeekKey(running.0 + 2), WeekKey(running.0 + 3), "2025-W51 to 2025-W52; it keeps"),
     ] {
-        let error = state.engine.archived_weeks(Some((first, last))).unwrap_err().to_string();
+        let error = state.engine.model().archived_weeks(Some((first, last))).unwrap_err().to_string();
         assert!(error.contains(refused), "{error}");
     }
     archived.retain(|key, _| !matches!(key, OutboxKey::Week { week, .. } if *week == closed));
@@ -195,7 +195,7 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     let mut state = open(dir.path(), true, 60);
     for step in 0..10 {
         if resend(&mut state, closed, ServerKey(1), 20) == ResendStep::OutboxTooLong {
-            assert!(step > 0 && state.engine.resync_position().is_none(), "no entry was dropped");
+            assert!(step > 0 && state.engine.model().resync_position().is_none(), "no entry was dropped");
             return;
         }
         resend(&mut state, running, ServerKey(1), 20);
@@ -212,7 +212,7 @@ fn emptied_archive_is_resynced() {
     play(&mut state, 26..30, |_| {});
     let (mut first, mut second) = (Archived::new(), Archived::new());
     archive_all(&mut state, &mut first);
-    let tasks = state.engine.archive_tasks(&state.store);
+    let tasks = state.engine.model().archive_tasks(&state.store);
     assert_eq!(state.store.outbox_len(), tasks.len(), "only tasks are left: {tasks:?}");
     assert_eq!(scans::claim_archive(&mut state, None, 1), 1);
     archive_all(&mut state, &mut second);
@@ -270,11 +270,11 @@ fn resync_continues_after_restart() {
         }
         assert_eq!(scans::claim_archive(&mut state, Some(7), 8), 7, "the same archive");
     }
-    assert_eq!((at, state.engine.resync_position()), (ResyncCursor::End, None));
+    assert_eq!((at, state.engine.model().resync_position()), (ResyncCursor::End, None));
 
     let all: BTreeSet<OutboxKey> = jobs.iter().copied().collect();
     let count = |is: fn(&OutboxKey) -> bool| all.iter().filter(|key| is(key)).count() as u64;
-    let status = state.engine.status();
+    let status = state.engine.model().status();
     assert_eq!(count(|key| matches!(key, OutboxKey::Server(_))), status.servers);
     assert_eq!(count(|key| matches!(key, OutboxKey::Player(_))), status.players_known);
     assert_eq!(count(|key| matches!(key, OutboxKey::Week { .. })), status.servers * status.weeks.len() as u64);
@@ -292,7 +292,7 @@ fn resync_continues_after_restart() {
 
     // A different archive, or the same one after it was emptied, is resynced from the start.
     assert_eq!(scans::claim_archive(&mut state, Some(8), 9), 9);
-    assert_eq!(state.engine.resync_position(), Some(ResyncCursor::START));
+    assert_eq!(state.engine.model().resync_position(), Some(ResyncCursor::START));
 }
 
 /// An entry that the outbox drops during a resync is archived by a second resync.
@@ -303,7 +303,7 @@ fn entry_dropped_during_resync_causes_one_more_resync() {
     play(&mut state, 12..20, |_| {});
     archive_all(&mut state, &mut Archived::new());
     scans::claim_archive(&mut state, None, 7);
-    while state.engine.resync_position() < Some(ResyncCursor::WEEKS) {
+    while state.engine.model().resync_position() < Some(ResyncCursor::WEEKS) {
         let chunk = chunk(&mut state).unwrap();
         state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed);
     }

@@ -32,12 +32,12 @@ fn rows_of_a_player_are_ranked_in_bounded_parts_most_time_first() {
         }
     }
     state.commit().unwrap();
-    let by_name = state.engine.players(&state.store, "Visor").unwrap().remove(0);
+    let by_name = state.engine.model().players(&state.store, "Visor").unwrap().remove(0);
     let key = PlayerKey(by_name.player_key);
     let (mut seen, mut listed, mut skip) = (BTreeSet::new(), 0, 0);
     let mut shortest_ms = u64::MAX;
     loop {
-        let page = state.engine.player(&state.store, key, skip).unwrap();
+        let page = state.engine.model().player(&state.store, key, skip).unwrap();
         assert!(page.weeks.len() <= PLAYER_WEEKS_MAX, "{}", page.weeks.len());
         listed += page.weeks.len();
         assert_eq!(page.weeks_more, u64::from(SERVERS) - listed as u64);
@@ -48,8 +48,8 @@ fn rows_of_a_player_are_ranked_in_bounded_parts_most_time_first() {
         skip = next as usize;
     }
     assert_eq!((listed, seen.len()), (SERVERS as usize, SERVERS as usize), "every server once");
-    assert_eq!(by_name.weeks, state.engine.player(&state.store, key, 0).unwrap().weeks);
-    assert_eq!(state.engine.player(&state.store, key, 5_000).unwrap().weeks, []);
+    assert_eq!(by_name.weeks, state.engine.model().player(&state.store, key, 0).unwrap().weeks);
+    assert_eq!(state.engine.model().player(&state.store, key, 5_000).unwrap().weeks, []);
 }
 
 /// Three servers with 2,600 other players each: the positions on two of them are one answer.
@@ -68,17 +68,17 @@ fn an_answer_reads_a_bounded_number_of_rows() {
         }
     }
     state.commit().unwrap();
-    let key = state.engine.players(&state.store, "Visor").unwrap()[0].player_key;
+    let key = state.engine.model().players(&state.store, "Visor").unwrap()[0].player_key;
     let (mut skip, mut counts) = (0, Vec::new());
     loop {
-        let page = state.engine.player(&state.store, PlayerKey(key), skip).unwrap();
+        let page = state.engine.model().player(&state.store, PlayerKey(key), skip).unwrap();
         counts.push(page.weeks.len());
         assert_eq!(page.weeks_partial, [page.weeks[0].week.clone()], "some servers are on other pages");
         assert_eq!(page.weeks_more as usize, 3 - counts.iter().sum::<usize>());
         for week in &page.weeks {
             let server = ServerUrl::parse(&week.server).unwrap();
             for ranking in Ranking::ALL {
-                let board = state.engine.top(&state.store, &server, ranking, None, 3_000).unwrap();
+                let board = state.engine.model().top(&state.store, &server, ranking, None, 3_000).unwrap();
                 let found = board.rows.iter().find(|row| row.player_key == key).map(|row| row.position);
                 assert_eq!(week.positions.get(&ranking).map(|it| u64::from(*it)), found, "{ranking:?} on {server}");
             }
@@ -104,7 +104,7 @@ fn best_positions_of_a_player_are_listed_best_first() {
         }
     }
     state.close_due_weeks(NOW_MS + 8 * 86_400_000).unwrap();
-    let player = state.engine.players(&state.store, "Visor").unwrap().remove(0);
+    let player = state.engine.model().players(&state.store, "Visor").unwrap().remove(0);
     let positions: Vec<u32> = player.best.iter().map(|best| best.position).collect();
     assert_eq!(positions, [1, 1, 2, 2, 3, 3], "clq2 and elo on three servers");
 }

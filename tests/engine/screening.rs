@@ -47,7 +47,7 @@ impl Fixture {
     }
 
     fn detail(&self) -> ServerDetail {
-        self.state.engine.server_detail(&self.state.store, &self.url).unwrap()
+        self.state.engine.model().server_detail(&self.state.store, &self.url).unwrap()
     }
 
     fn reasons(&self) -> Vec<&'static str> {
@@ -56,7 +56,7 @@ impl Fixture {
 
     /// Names and scores on the server's board, best first.
     fn board(&self, ranking: Ranking) -> Vec<(String, f64)> {
-        let top = self.state.engine.top(&self.state.store, &self.url, ranking, None, 1_000).unwrap();
+        let top = self.state.engine.model().top(&self.state.store, &self.url, ranking, None, 1_000).unwrap();
         top.rows.into_iter().map(|row| (row.name, row.score)).collect()
     }
 
@@ -95,7 +95,7 @@ fn spectator_is_counted_and_listed_but_not_ranked() {
     let listed: Vec<_> =
         detail.public.players_listed.iter().map(|player| (player.name.as_str(), player.spectator)).collect();
     assert_eq!(listed, [("a", false), ("b", false), ("watcher", true)]);
-    assert_eq!(fixture.state.engine.status().players_known, 2, "a spectator has no key");
+    assert_eq!(fixture.state.engine.model().status().players_known, 2, "a spectator has no key");
     // With screening disabled, the marker of a spectator is an ordinary number of points.
     let mut settings = EngineSettings::default();
     settings.rules.screen.enabled = false;
@@ -143,7 +143,10 @@ fn list_of_170_players_on_8_slots_is_not_ranked() {
     assert_eq!(fixture.names(Ranking::Time), ["a", "b"]);
     assert_eq!(fixture.board(Ranking::Time)[0].1, 300.0, "the gap spans the unused list");
     assert_eq!(fixture.reasons(), ["more_players_than_slots"]);
-    assert_eq!((fixture.detail().public.server.missed, fixture.state.engine.counts().implausible_snapshots), (0, 1));
+    assert_eq!(
+        (fixture.detail().public.server.missed, fixture.state.engine.model().counts().implausible_snapshots),
+        (0, 1)
+    );
     // An exempt server's list is used.
     let url = fixture.url.clone();
     let reason = [ScreenReason::MorePlayersThanSlots];
@@ -189,7 +192,7 @@ fn new_games_maps_and_names_of_server_are_limited() {
     }
     // Names are counted by game: a in g1, a in g2, and one more.
     assert_eq!(
-        (fixture.state.engine.counts().implausible_snapshots, fixture.reasons()),
+        (fixture.state.engine.model().counts().implausible_snapshots, fixture.reasons()),
         (1, vec!["too_many_new_games"])
     );
     fixture.scan(6, json!({"game": "g1", "map": "m2"}), players(&[("b", 0), ("a", 0)]));
@@ -227,11 +230,11 @@ fn players_with_same_generic_name_end_no_round() {
         let minute = 2 * minute;
         fixture.scan(minute, json!({}), players(&[("UnnamedPlayer", minute), ("UnnamedPlayer", 3)]));
     }
-    assert_eq!(fixture.state.engine.counts().rounds, 0);
+    assert_eq!(fixture.state.engine.model().counts().rounds, 0);
     // A player leaves; two players with the same generic name are present before and after.
     fixture.scan(60, json!({}), players(&[("UnnamedPlayer", 60), ("UnnamedPlayer", 3), ("a", 0)]));
     fixture.scan(62, json!({}), players(&[("UnnamedPlayer", 61), ("UnnamedPlayer", 3)]));
-    assert_eq!((fixture.state.engine.counts().rounds, fixture.board(Ranking::Elo)), (0, vec![]));
+    assert_eq!((fixture.state.engine.model().counts().rounds, fixture.board(Ranking::Elo)), (0, vec![]));
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn estimated_time_covers_half_of_unseen_gaps() {
     fixture.scan(6, json!({}), players(&[("b", 0)]));
     fixture.scan(20, json!({}), players(&[("b", 0)]));
     let estimates = |name: &str| {
-        let player = fixture.state.engine.players(&fixture.state.store, name).unwrap().remove(0);
+        let player = fixture.state.engine.model().players(&fixture.state.store, name).unwrap().remove(0);
         (player.weeks[0].time_ms, player.weeks[0].estimates.time_est_ms)
     };
     // 60 s for the start, 2 minutes of presence, and half of the 4 minutes in which a left.
@@ -293,10 +296,10 @@ fn screening_state_survives_restart() {
         state = open();
     }
     let url = ServerUrl::parse("source://10.0.0.1:27015").unwrap();
-    let detail = state.engine.server_detail(&state.store, &url).unwrap();
+    let detail = state.engine.model().server_detail(&state.store, &url).unwrap();
     assert_eq!(detail.public.server.players, 4, "b1 is remembered as a bot");
     handle(&mut state, line(START_MS + 120_000 + 6 * HOUR_MS, 1, &players));
-    let detail = state.engine.server_detail(&state.store, &url).unwrap();
+    let detail = state.engine.model().server_detail(&state.store, &url).unwrap();
     let reasons: Vec<_> = detail.public.server.screened.iter().map(|screened| screened.reason).collect();
     assert_eq!(reasons, [ScreenReason::MorePlayersThanSlots, ScreenReason::FrozenList]);
     assert_eq!(detail.public.server.players, 0);
@@ -349,7 +352,7 @@ fn count_that_cannot_be_true_is_only_shown() {
         let summary = fixture.detail().public.server;
         assert_eq!((summary.players, summary.players_unverified, summary.believed_players()), (count, true, 0));
         assert_eq!(fixture.reasons(), ["unverified_count"]);
-        assert_eq!(fixture.state.engine.status().players_online, 0);
+        assert_eq!(fixture.state.engine.model().status().players_online, 0);
     }
     fixture.state.engine.trust_server(&fixture.url, &[ScreenReason::UnverifiedCount], &[]).unwrap();
     fixture.scan(6, json!({}), json!([]));

@@ -32,7 +32,7 @@ fn pages_contain_every_listed_server_once_and_are_bounded() {
     let pages = |count: usize, matches: &dyn Fn(&ServerFields<'_>) -> bool| {
         let (mut all, mut pages, mut after) = (Vec::new(), 0, None);
         loop {
-            let (page, next) = state.engine.servers_page(ServerOrder::Added, after.as_ref(), count, matches);
+            let (page, next) = state.engine.model().servers_page(ServerOrder::Added, after.as_ref(), count, matches);
             assert!(page.len() <= count);
             all.extend(page.into_iter().map(|server| server.public.url));
             pages += 1;
@@ -70,7 +70,7 @@ fn other_orders_contain_their_servers_once() {
     let list = |state: &State, order: ServerOrder, count: usize| -> Vec<(u32, String, String)> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let (page, next) = state.engine.servers_page(order, after.as_ref(), count, &|_| true);
+            let (page, next) = state.engine.model().servers_page(order, after.as_ref(), count, &|_| true);
             all.extend(
                 page.into_iter()
                     .map(|server| (server.public.players, server.public.hostname.to_lowercase(), server.public.url)),
@@ -96,7 +96,7 @@ fn other_orders_contain_their_servers_once() {
 
     // Every server of the first page is empty afterwards, and so in the middle of the order; no server
     // is there twice on the further pages, and none is missing.
-    let (first, mut after) = state.engine.servers_page(ServerOrder::Players, None, 5, &|_| true);
+    let (first, mut after) = state.engine.model().servers_page(ServerOrder::Players, None, 5, &|_| true);
     let mut walked: Vec<String> = first.iter().map(|server| server.public.url.clone()).collect();
     let mut later_ms = NOW_MS;
     while let Some(place) = after {
@@ -106,8 +106,8 @@ fn other_orders_contain_their_servers_once() {
             scans::apply_snapshot(&mut state, &url, scans::snapshot::<&str>(later_ms, []));
         }
         // Another reader begins, and the servers are sorted again.
-        state.engine.servers_page(ServerOrder::Players, None, 1, &|_| true);
-        let (page, next) = state.engine.servers_page(ServerOrder::Players, Some(&place), 5, &|_| true);
+        state.engine.model().servers_page(ServerOrder::Players, None, 1, &|_| true);
+        let (page, next) = state.engine.model().servers_page(ServerOrder::Players, Some(&place), 5, &|_| true);
         walked.extend(page.into_iter().map(|server| server.public.url));
         after = next;
     }

@@ -37,7 +37,7 @@ fn tick(state: &mut State, now_ms: i64) {
 /// Name, length and whether it is open of each session on the server, the newest first.
 fn sessions(state: &State) -> Vec<(String, i64, bool)> {
     let url = ServerUrl::parse(SERVER).unwrap();
-    let found = state.engine.server_sessions(&state.store, &url, None, 100).unwrap();
+    let found = state.engine.model().server_sessions(&state.store, &url, None, 100).unwrap();
     found.into_iter().map(|session| (session.name, session.end_ms - session.start_ms, session.open)).collect()
 }
 
@@ -46,11 +46,11 @@ fn of(name: &str, length_ms: i64, open: bool) -> (String, i64, bool) {
 }
 
 fn exported(state: &State) -> usize {
-    state.engine.export_sessions(&state.store, ServerKey(1)).unwrap().len()
+    state.engine.model().export_sessions(&state.store, ServerKey(1)).unwrap().len()
 }
 
 fn seen(state: &State, name: &str) -> (Option<i64>, Option<i64>) {
-    let player = state.engine.players(&state.store, name).unwrap().remove(0);
+    let player = state.engine.model().players(&state.store, name).unwrap().remove(0);
     (player.first_seen_ms, player.last_seen_ms)
 }
 
@@ -114,8 +114,9 @@ fn old_sessions_are_hidden_at_once_and_deleted_by_day() {
     let day = SessionDay::of(FROM_MS);
     let stored = |state: &State| state.store.sessions_on(day, ServerKey(1), 10).unwrap().len();
     let player = PlayerSelector::Name("Visor".to_owned());
-    let of_player =
-        |state: &State| -> Vec<SessionView> { state.engine.player_sessions(&state.store, &player, 10).unwrap() };
+    let of_player = |state: &State| -> Vec<SessionView> {
+        state.engine.model().player_sessions(&state.store, &player, 10).unwrap()
+    };
     tick(&mut state, FROM_MS + 7 * DAY_MS);
     assert_eq!((exported(&state), of_player(&state).len(), stored(&state)), (1, 1, 1));
     tick(&mut state, FROM_MS + 7 * DAY_MS + 1);

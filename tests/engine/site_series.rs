@@ -34,7 +34,7 @@ fn sums_are_those_of_the_servers_that_were_seen() {
         let tags = tag.map(str::to_owned).into_iter().collect();
         state.engine.add_server(url(number), tags, MONDAY_MS).unwrap();
     }
-    assert!(state.engine.online_series(SeriesGroup::All).is_none(), "not computed yet");
+    assert!(state.engine.model().online_series(SeriesGroup::All).is_none(), "not computed yet");
     let end_ms = MONDAY_MS + HOURS * HOUR_MS;
     // A slot ends with the first scan after it.
     for t_ms in (MONDAY_MS..=end_ms + 10 * MINUTE_MS).step_by(5 * MINUTE_MS as usize) {
@@ -53,8 +53,8 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     state.handle(Event::Tick { now_ms: end_ms + 11 * MINUTE_MS }).unwrap();
 
     let check = |game: Option<&str>, tag: Option<&str>| {
-        let group = state.engine.series_group(game, tag).unwrap();
-        let series = state.engine.online_series(group).unwrap();
+        let group = state.engine.model().series_group(game, tag).unwrap();
+        let series = state.engine.model().online_series(group).unwrap();
         let of_group =
             |server: &&Server| game.is_none_or(|game| server.0 == game) && tag.is_none_or(|tag| server.1 == Some(tag));
         for (slots, slot_ms, newest_ms) in
@@ -88,13 +88,13 @@ fn sums_are_those_of_the_servers_that_were_seen() {
     check(Some("baseq3"), None);
     check(Some("tf"), None);
     check(None, Some("ctf"));
-    let unknown = state.engine.series_group(Some("baseq"), None).unwrap_err();
+    let unknown = state.engine.model().series_group(Some("baseq"), None).unwrap_err();
     assert_eq!(unknown.to_string(), "no server of game \"baseq\" was ever seen; did you mean \"baseq3\"?");
 
     // A removed server is not counted any more.
     state.engine.remove_server(&state.store, &url(2)).unwrap();
     state.handle(Event::Tick { now_ms: end_ms + 21 * MINUTE_MS }).unwrap();
-    let series = state.engine.online_series(SeriesGroup::All).unwrap();
+    let series = state.engine.model().online_series(SeriesGroup::All).unwrap();
     let servers: Vec<u32> = series.hours.servers.iter().flatten().copied().collect();
     assert_eq!(servers.iter().max(), Some(&3));
 }

@@ -33,19 +33,19 @@ fn apply(server: &str, lists: Vec<(i64, &str, Value)>, restart: bool) -> (Vec<(S
         let (url, outcome) = scan_log::parse_scan(&line.to_string()).unwrap();
         state.handle(Event::Replayed { url, outcome }).unwrap();
         state.commit().unwrap();
-        unseen_ms = state.engine.counts().rounds_unseen_ms_max.max(unseen_ms);
+        unseen_ms = state.engine.model().counts().rounds_unseen_ms_max.max(unseen_ms);
         if restart {
             drop(state);
             state = open();
         }
     }
-    let week = clqd::model::calendar::week_label(state.engine.weeks()[0].week);
+    let week = clqd::model::calendar::week_label(state.engine.model().weeks()[0].week);
     let mut rows = Vec::new();
     let add = |_: &str, _: &str, name: &str, row: &PlayerRow, _: [Option<u32>; 5]| {
         rows.push((name.to_owned(), row.clone()));
         Ok::<(), clqd::engine::ViewError>(())
     };
-    state.engine.export(&state.store, &week, add).unwrap();
+    state.engine.model().export(&state.store, &week, add).unwrap();
     (rows, unseen_ms)
 }
 

@@ -59,7 +59,7 @@ fn close_in_steps_and_restarts_equals_close_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), usize::MAX);
     play(&mut state);
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     state.handle(Event::Tick { now_ms }).unwrap();
     state.commit().unwrap();
     assert!(!state.engine.has_week_to_close());
@@ -198,7 +198,7 @@ fn play_weeks(steps: usize, mut mid_week: impl FnMut(&mut State, i64)) -> BTreeM
         synthetic::close_all(&mut state, synthetic::end_ms(week));
     }
     let archived = archived(&mut state);
-    assert!(state.engine.weeks().iter().all(|state| state.phase == WeekPhase::Closed));
+    assert!(state.engine.model().weeks().iter().all(|state| state.phase == WeekPhase::Closed));
     archived
 }
 
@@ -225,7 +225,7 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
             if week < 2 {
                 return;
             }
-            let now_ms = state.engine.now_ms();
+            let now_ms = state.engine.model().now_ms();
             (0..ticks).for_each(|_| synthetic::tick(state, synthetic::end_ms(week)));
             let done = state.engine.reset_time(&state.store, now_ms).unwrap();
             state.commit().unwrap();
@@ -240,10 +240,10 @@ fn week_closed_too_early_and_reopened_equals_week_closed_once() {
             while state.engine.has_week_to_close() {
                 synthetic::tick(state, now_ms);
             }
-            let week_state = state.engine.weeks().last().copied().unwrap();
+            let week_state = state.engine.model().weeks().last().copied().unwrap();
             assert_eq!((week_state.week, week_state.phase), (self::key(week), WeekPhase::Running));
             for server in 1..=3 {
-                let detail = state.engine.server_detail(&state.store, &synthetic::url(server)).unwrap();
+                let detail = state.engine.model().server_detail(&state.store, &synthetic::url(server)).unwrap();
                 assert_eq!(detail.public.server.rank.is_some(), week > 0, "the rank of the previous week");
             }
         });
@@ -264,7 +264,7 @@ fn reopened_older_week_closes_to_same_result() {
                 assert_eq!(state.engine.reopen_week(key(week - back)), Ok(true));
                 state.commit().unwrap();
             }
-            let now_ms = state.engine.now_ms();
+            let now_ms = state.engine.model().now_ms();
             synthetic::close_all(state, now_ms);
             assert_eq!(state.engine.reopen_week(key(week)), Ok(false), "the week is open");
         });
@@ -307,10 +307,10 @@ fn reopen_resumes_after_crash() {
     let want = archived(&mut state);
     assert_eq!(state.engine.reopen_week(key(1)), Ok(true));
     state.commit().unwrap();
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     let mut phases = Vec::new();
     while state.engine.has_week_to_close() {
-        phases.push(state.engine.weeks()[1].phase);
+        phases.push(state.engine.model().weeks()[1].phase);
         synthetic::tick(&mut state, now_ms);
         drop(state);
         state = open(dir.path(), if phases.len() % 5 == 0 { 400 } else { 9 });
@@ -325,7 +325,7 @@ fn week_after_close_limit_stays_open() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), 20);
     synthetic::play(&mut state, 3, 12, 0, 0..40);
-    let phase = |state: &State| state.engine.weeks()[0].phase;
+    let phase = |state: &State| state.engine.model().weeks()[0].phase;
     state.engine.set_close_limit(i64::MIN);
     assert_eq!(state.engine.week_blocked(), None);
     synthetic::close_all(&mut state, synthetic::end_ms(0));
@@ -350,24 +350,24 @@ fn scans_count_immediately_after_time_reset() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = open(dir.path(), usize::MAX);
     synthetic::play(&mut state, 2, 8, 0, 0..120);
-    let now_ms = state.engine.now_ms();
+    let now_ms = state.engine.model().now_ms();
     // For an hour the clock is eight days ahead: in the next week, which is open.
     synthetic::play(&mut state, 2, 8, 1, 1_440 + 120..1_440 + 180);
-    let wrong_ms = state.engine.now_ms();
+    let wrong_ms = state.engine.model().now_ms();
     synthetic::close_all(&mut state, wrong_ms);
-    let phases = |state: &State| state.engine.weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
+    let phases = |state: &State| state.engine.model().weeks().iter().map(|state| state.phase).collect::<Vec<_>>();
     assert_eq!(phases(&state), [WeekPhase::Closed, WeekPhase::Running]);
     let done = state.engine.reset_time(&state.store, now_ms).unwrap();
     state.commit().unwrap();
     assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
     synthetic::close_all(&mut state, now_ms);
     assert_eq!(phases(&state), [WeekPhase::Running, WeekPhase::Running]);
-    let counts = state.engine.counts().clone();
+    let counts = state.engine.model().counts().clone();
     synthetic::play(&mut state, 2, 8, 0, 122..242);
-    let after = state.engine.counts();
+    let after = state.engine.model().counts();
     assert_eq!(after.out_of_order, counts.out_of_order);
     assert_eq!(after.snapshots, counts.snapshots + 2 * 60);
-    assert_eq!(state.engine.next_due_ms().map(|due_ms| due_ms < state.engine.now_ms() + 600_001), Some(true));
+    assert_eq!(state.engine.next_due_ms().map(|due_ms| due_ms < state.engine.model().now_ms() + 600_001), Some(true));
     synthetic::close_all(&mut state, synthetic::end_ms(0));
     let archived = archived(&mut state);
     let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: clqd::model::ServerKey(1) }] else {
@@ -397,7 +397,7 @@ fn greylisted_server_leaves_the_boards_of_a_reopened_week() {
         state.commit_and_build_boards(week().into()).unwrap();
         let (scope, window) = (Scope::Tag("ctf".to_owned()), Some(clqd::model::calendar::week_label(week())));
         let board = BoardSelector { scope, ranking: Ranking::Time, window, at_ms: None };
-        state.engine.query_board(&state.store, &board, &BoardQuery::Top { count: 10 }).unwrap().rows.len()
+        state.engine.model().query_board(&state.store, &board, &BoardQuery::Top { count: 10 }).unwrap().rows.len()
     };
     assert_eq!(tagged(&mut state), 6);
     // A closed week keeps the rows of the server.

@@ -255,7 +255,7 @@ fn recomputed_week_equals_a_replay_with_other_rules() {
     fixture.state().commit().expect("a store");
     let other_rules = ignoring(&["Visor", "Bones", "p4", "p10004"]);
     fixture.state().engine.reload(other_rules.clone());
-    let windows = fixture.state().engine.recomputable_windows(i64::MIN);
+    let windows = fixture.state().engine.model().recomputable_windows(i64::MIN);
     assert_eq!(windows.len(), 1);
     let mut steps = vec![RebuildStep::Begin { windows }];
     fixture.state().apply_rebuild(&steps[0]).expect("a store");

@@ -147,7 +147,7 @@ impl Simulation {
             rows.push((numbers[server], player.to_owned(), row.clone()));
             Ok::<(), ExportError>(())
         };
-        self.state.engine.export(&self.state.store, &week, take).expect("an export");
+        self.state.engine.model().export(&self.state.store, &week, take).expect("an export");
         rows
     }
 

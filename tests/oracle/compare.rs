@@ -142,7 +142,7 @@ impl Archived {
     pub fn read(state: &mut State) -> Archived {
         let (mut weeks, mut players) = (Vec::new(), Vec::new());
         let mut all = Archived {
-            now_ms: state.engine.now_ms(),
+            now_ms: state.engine.model().now_ms(),
             servers: BTreeMap::new(),
             weeks: BTreeMap::new(),
             games: HashMap::new(),
@@ -152,7 +152,7 @@ impl Archived {
         let mut urls: HashMap<ServerKey, String> = HashMap::new();
         let jobs =
             state.engine.archive_jobs(&state.store, None, None, usize::MAX, usize::MAX).expect("a readable store");
-        let tasks = state.engine.archive_tasks(&state.store).len();
+        let tasks = state.engine.model().archive_tasks(&state.store).len();
         assert_eq!(jobs.len() + tasks, state.store.outbox_len());
         for (entry, job) in jobs {
             // The sessions of a day that waited for the archive as long as it may.

@@ -32,7 +32,7 @@ fn export(number: u32) -> String {
     events.try_for_each(|event| replay.apply(event?)).expect("a replay");
     replay.finish().expect("a replay");
     let mut out = Vec::new();
-    for week in state.engine.weeks() {
+    for week in state.engine.model().weeks() {
         clqd::cli::export::write(&state, &week_label(week.week), &mut out).expect("an export");
     }
     String::from_utf8(out).expect("text")

@@ -137,15 +137,16 @@ fn check(log: &str, oracle: &Oracle, context: &str, random: &mut Random) -> Segm
 
 /// Sessions that are kept, and when each player was first and last seen.
 fn check_sessions(oracle: &Oracle, state: &State, context: &str) {
-    let servers = state.engine.servers_by_url().into_iter();
-    let sessions = servers.flat_map(|server| state.engine.export_sessions(&state.store, server).expect("a store"));
+    let servers = state.engine.model().servers_by_url().into_iter();
+    let sessions =
+        servers.flat_map(|server| state.engine.model().export_sessions(&state.store, server).expect("a store"));
     let got: Vec<Value> = sessions.map(|session| serde_json::to_value(session).expect("JSON")).collect();
-    let want = oracle.export_sessions_at(state.engine.now_ms());
+    let want = oracle.export_sessions_at(state.engine.model().now_ms());
     let difference = got.iter().zip(&want).find(|(got, want)| got != want);
     assert_eq!((difference, got.len()), (None, want.len()), "{context}: sessions");
     let seen = oracle.sessions.seen();
     for (&key, player) in &oracle.current_players {
-        let got = state.engine.player(&state.store, PlayerKey(key as u32), 0).expect("a player");
+        let got = state.engine.model().player(&state.store, PlayerKey(key as u32), 0).expect("a player");
         let (first, last) = seen[player];
         assert_eq!((got.first_seen_ms, got.last_seen_ms), (Some(first), Some(last)), "{context}: {player:?}");
     }
@@ -195,7 +196,7 @@ impl<'a> Expected<'a> {
         let assumed = assumed[*applied];
         *applied += 1;
         let key = ServerKey(self.oracle.server_key(url.as_str()) as u32);
-        let got = state.engine.public_server_of(key).expect("a known server");
+        let got = state.engine.model().public_server_of(key).expect("a known server");
         assert_eq!(
             (got.missed, got.class, got.assumed_players),
             (step.missed, step.class, assumed),

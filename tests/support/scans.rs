@@ -54,7 +54,8 @@ pub fn pending_jobs(state: &mut State, query: &OutboxQuery) -> Vec<(OutboxEntry,
 
 /// Fills the archive with the id `found`, or another one from the start, as an archive's worker does. Returns its id.
 pub fn claim_archive(state: &mut State, found: Option<u64>, fresh: u64) -> u64 {
-    let (plan, steps) = state.engine.plan_archive_writer(found, None, fresh, true).expect("an older one is adopted");
+    let (plan, steps) =
+        state.engine.model().plan_archive_writer(found, None, fresh, true).expect("an older one is adopted");
     if found != Some(plan.id) {
         steps.into_iter().for_each(|step| state.engine.apply_archive_step(step));
     }
@@ -64,7 +65,7 @@ pub fn claim_archive(state: &mut State, found: Option<u64>, fresh: u64) -> u64 {
 /// Removes archived entries from the outbox, and tasks as if they were done.
 pub fn acknowledge(state: &mut State, entries: &[OutboxEntry]) {
     state.engine.acknowledge_archived(entries);
-    let tasks = state.engine.archive_tasks(&state.store);
+    let tasks = state.engine.model().archive_tasks(&state.store);
     state.engine.acknowledge_archived(&tasks);
     state.commit().expect("a store");
 }
@@ -132,7 +133,7 @@ pub fn resync(state: &mut State) -> Vec<ArchiveJob> {
     let mut jobs = Vec::new();
     loop {
         state.commit().expect("a store");
-        match state.engine.resync_chunk(&state.store, None, 50, 1_000).expect("a store") {
+        match state.engine.model().resync_chunk(&state.store, None, 50, 1_000).expect("a store") {
             ResyncStep::Chunk(chunk) => {
                 jobs.extend(chunk.names.into_iter().chain(chunk.records));
                 assert!(

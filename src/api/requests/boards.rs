@@ -56,7 +56,7 @@ request!(Top: "top", Access::Read => view::Top, |request| checks::rows(request.c
 impl Read for Top {
     fn answer(&self, host: &dyn Host) -> Result<view::Top, ApiError> {
         let Top { server, ranking, week, count } = self;
-        Ok(host.read(|view| view.engine.top(view.reader, server, *ranking, week.as_deref(), *count as usize))??)
+        Ok(host.read(|view| view.model.top(view.reader, server, *ranking, week.as_deref(), *count as usize))??)
     }
 }
 
@@ -81,7 +81,7 @@ impl Read for Board {
     }
 
     fn answer(&self, host: &dyn Host) -> Result<BoardAnswer, ApiError> {
-        Ok(host.read(|view| view.engine.query_board(view.reader, &self.board, &self.query))??)
+        Ok(host.read(|view| view.model.query_board(view.reader, &self.board, &self.query))??)
     }
 }
 
@@ -106,7 +106,7 @@ impl Read for Boards {
     }
 
     fn answer(&self, host: &dyn Host) -> Result<Vec<BoardAnswer>, ApiError> {
-        Ok(host.read(|view| view.engine.query_boards(view.reader, &self.boards, &self.query))??)
+        Ok(host.read(|view| view.model.query_boards(view.reader, &self.boards, &self.query))??)
     }
 }
 
@@ -135,7 +135,7 @@ impl Read for Standings {
 
     fn answer(&self, host: &dyn Host) -> Result<StandingsView, ApiError> {
         let rankings = if self.rankings.is_empty() { &Ranking::ALL[..] } else { &self.rankings };
-        Ok(host.read(|view| view.engine.standings(view.reader, &self.boards, rankings, &self.player))??)
+        Ok(host.read(|view| view.model.standings(view.reader, &self.boards, rankings, &self.player))??)
     }
 }
 
@@ -174,7 +174,7 @@ impl Read for Fused {
     fn answer(&self, host: &dyn Host) -> Result<FusedAnswer, ApiError> {
         let all = Ranking::ALL.map(|ranking| RankingWeight { ranking, weight: 1.0 });
         let rankings = if self.rankings.is_empty() { &all[..] } else { &self.rankings };
-        Ok(host.read(|view| view.engine.fused(view.reader, &self.boards, rankings, self.k, &self.query))??)
+        Ok(host.read(|view| view.model.fused(view.reader, &self.boards, rankings, self.k, &self.query))??)
     }
 }
 
@@ -245,7 +245,7 @@ request!(Windows: "windows", Access::Read => Vec<WindowSummary>);
 
 impl Read for Windows {
     fn answer(&self, host: &dyn Host) -> Result<Vec<WindowSummary>, ApiError> {
-        let mut windows = host.read(|view| view.engine.windows())?;
+        let mut windows = host.read(|view| view.model.windows())?;
         if self.bytes {
             let keys = windows.iter().map(|listed| window::parse_label(&listed.window.window));
             let keys: Vec<WindowKey> = keys.collect::<Result<_, _>>().map_err(ApiError::internal)?;

@@ -29,7 +29,7 @@ request!(Map: "map", Access::Read => MapView);
 
 impl Read for Map {
     fn answer(&self, host: &dyn Host) -> Result<MapView, ApiError> {
-        let mut map = host.read(|view| view.engine.map(&self.map))??;
+        let mut map = host.read(|view| view.model.map(&self.map))??;
         map.weeks = host.weeks_of_map(MapKey(map.map_key))?;
         Ok(map)
     }

@@ -35,7 +35,7 @@ request!(Player: "player", Access::Read => Vec<PlayerView>);
 
 impl Read for Player {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerView>, ApiError> {
-        Ok(host.read(|view| view.engine.players(view.reader, &self.name))??)
+        Ok(host.read(|view| view.model.players(view.reader, &self.name))??)
     }
 }
 
@@ -51,7 +51,7 @@ request!(PlayerNamed: "player.named", Access::Read => Vec<PlayerNameView>);
 
 impl Read for PlayerNamed {
     fn answer(&self, host: &dyn Host) -> Result<Vec<PlayerNameView>, ApiError> {
-        Ok(host.read(|view| view.engine.names_in_games(view.reader, &self.name))??)
+        Ok(host.read(|view| view.model.names_in_games(view.reader, &self.name))??)
     }
 }
 
@@ -104,7 +104,7 @@ request!(PlayerShow: "player.show", Access::Read => PlayerView);
 impl Read for PlayerShow {
     fn answer(&self, host: &dyn Host) -> Result<PlayerView, ApiError> {
         let (player, skip) = (PlayerKey(self.player_key), self.skip as usize);
-        Ok(host.read(|view| view.engine.player(view.reader, player, skip))??)
+        Ok(host.read(|view| view.model.player(view.reader, player, skip))??)
     }
 }
 
@@ -144,7 +144,7 @@ request!(PlayerForgotten: "player.forgotten", Access::Read => Vec<ForgottenName>
 impl Read for PlayerForgotten {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ForgottenName>, ApiError> {
         let name = |(hash, forgotten_ms)| ForgottenName { hash, forgotten_ms };
-        host.read(|view| view.engine.forgotten().into_iter().map(name).collect())
+        host.read(|view| view.model.forgotten().into_iter().map(name).collect())
     }
 }
 

@@ -87,7 +87,7 @@ impl Read for ServersList {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
         self.filter.check()?;
         host.read(|view| {
-            let mut servers: Vec<_> = view.engine.servers_that(self.filter.matcher()).collect();
+            let mut servers: Vec<_> = view.model.servers_that(self.filter.matcher()).collect();
             servers.sort_unstable_by(|a, b| a.public.url.cmp(&b.public.url));
             servers
         })
@@ -126,9 +126,9 @@ impl Read for ServersPage {
         filter.check()?;
         host.read(|view| {
             let matcher = filter.matcher();
-            let (mut servers, next) = view.engine.servers_page(*order, after.as_ref(), *count as usize, &matcher);
+            let (mut servers, next) = view.model.servers_page(*order, after.as_ref(), *count as usize, &matcher);
             for server in servers.iter_mut().filter(|_| *recent) {
-                server.public.recent = view.engine.recent_series(ServerKey(server.public.key));
+                server.public.recent = view.model.recent_series(ServerKey(server.public.key));
             }
             ServerPage { servers, next }
         })
@@ -175,7 +175,7 @@ request!(ServersSearch: "servers.search", Access::Read => Vec<ServerSummary>, |r
 impl Read for ServersSearch {
     fn answer(&self, host: &dyn Host) -> Result<Vec<ServerSummary>, ApiError> {
         let found = host.find_servers(&self.text)?;
-        host.read(|view| view.engine.busiest_servers(&found, self.count as usize))
+        host.read(|view| view.model.busiest_servers(&found, self.count as usize))
     }
 }
 
@@ -192,7 +192,7 @@ request!(ServersShow: "servers.show", Access::Read => ServerDetail);
 
 impl Read for ServersShow {
     fn answer(&self, host: &dyn Host) -> Result<ServerDetail, ApiError> {
-        let mut detail = host.read(|view| view.engine.server_detail(view.reader, &self.url))??;
+        let mut detail = host.read(|view| view.model.server_detail(view.reader, &self.url))??;
         host.complete_server(&mut detail);
         Ok(detail)
     }
@@ -218,7 +218,7 @@ impl Read for ServersCountries {
         };
         let mut after = None;
         while geo::is_set() {
-            after = host.read(|view| view.engine.servers_page(ServerOrder::Added, after.as_ref(), 1, &count).1)?;
+            after = host.read(|view| view.model.servers_page(ServerOrder::Added, after.as_ref(), 1, &count).1)?;
             if after.is_none() {
                 break;
             }
@@ -256,7 +256,7 @@ request!(ServersTags: "servers.tags", Access::Read => Vec<TagSummary>);
 
 impl Read for ServersTags {
     fn answer(&self, host: &dyn Host) -> Result<Vec<TagSummary>, ApiError> {
-        host.read(|view| view.engine.tags())
+        host.read(|view| view.model.tags())
     }
 }
 

@@ -36,7 +36,7 @@ request!(PlayerSessions: "player.sessions", Access::Read => Vec<SessionView>, |r
 impl Read for PlayerSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
         let most = self.count as usize;
-        Ok(host.read(|view| view.engine.player_sessions(view.reader, &self.player, most))??)
+        Ok(host.read(|view| view.model.player_sessions(view.reader, &self.player, most))??)
     }
 }
 
@@ -59,7 +59,7 @@ request!(ServersSessions: "servers.sessions", Access::Read => Vec<SessionView>, 
 impl Read for ServersSessions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<SessionView>, ApiError> {
         let most = self.count as usize;
-        Ok(host.read(|view| view.engine.server_sessions(view.reader, &self.url, self.last_s, most))??)
+        Ok(host.read(|view| view.model.server_sessions(view.reader, &self.url, self.last_s, most))??)
     }
 }
 
@@ -85,7 +85,7 @@ request!(ServersVisitors: "servers.visitors", Access::Read => Visitors, |request
 impl Read for ServersVisitors {
     fn answer(&self, host: &dyn Host) -> Result<Visitors, ApiError> {
         let (sessions, most) = (self.sessions as usize, self.count as usize);
-        Ok(host.read(|view| view.engine.server_visitors(view.reader, &self.url, self.last_s, sessions, most))??)
+        Ok(host.read(|view| view.model.server_visitors(view.reader, &self.url, self.last_s, sessions, most))??)
     }
 }
 
@@ -105,7 +105,7 @@ request!(PlayerCompanions: "player.companions", Access::Read => Vec<Companion>, 
 impl Read for PlayerCompanions {
     fn answer(&self, host: &dyn Host) -> Result<Vec<Companion>, ApiError> {
         let (player, most) = (PlayerKey(self.player_key), self.count as usize);
-        Ok(host.read(|view| view.engine.companions(view.reader, player, most))??)
+        Ok(host.read(|view| view.model.companions(view.reader, player, most))??)
     }
 }
 

@@ -29,7 +29,7 @@ request!(Status: "status", Access::Read => status::Status);
 impl Read for Status {
     fn answer(&self, host: &dyn Host) -> Result<status::Status, ApiError> {
         let mut status = host.read(|view| status::Status {
-            engine: EngineStatus { outcomes_queued: view.outcomes_queued, ..view.engine.status() },
+            engine: EngineStatus { outcomes_queued: view.outcomes_queued, ..view.model.status() },
             outbox_entries: view.outbox_entries,
             store: view.store.cloned(),
             ..status::Status::default()
@@ -48,7 +48,7 @@ request!(Overview: "overview", Access::Read => view::Overview);
 
 impl Read for Overview {
     fn answer(&self, host: &dyn Host) -> Result<view::Overview, ApiError> {
-        host.read(|view| view.engine.overview())
+        host.read(|view| view.model.overview())
     }
 }
 
@@ -79,8 +79,8 @@ impl Read for Series {
 
     fn answer(&self, host: &dyn Host) -> Result<Option<OnlineSeriesView>, ApiError> {
         host.read(|view| {
-            let group = view.engine.series_group(self.game.as_deref(), self.tag.as_deref())?;
-            Ok(view.engine.online_series(group))
+            let group = view.model.series_group(self.game.as_deref(), self.tag.as_deref())?;
+            Ok(view.model.online_series(group))
         })?
     }
 }

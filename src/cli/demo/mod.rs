@@ -180,12 +180,12 @@ fn import_history(
     let mut looked_ms = from_ms;
     for (t_ms, server, snapshot) in SimulatedHistory::new(world, from_ms, to_ms) {
         if t_ms - looked_ms >= HOUR_MS {
-            if t_ms >= state.engine.next_close_ms() {
+            if t_ms >= state.engine.model().next_close_ms() {
                 state.close_due_weeks(t_ms)?;
             }
             looked_ms = t_ms;
             bar.set_position((t_ms - from_ms) as u64);
-            bar.set_message(format!("{snapshots} snapshots, {} players", state.engine.status().players_known));
+            bar.set_message(format!("{snapshots} snapshots, {} players", state.engine.model().status().players_known));
             if stop.is_cancelled() {
                 bar.abandon();
                 return Ok(false);

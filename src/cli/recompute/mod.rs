@@ -254,7 +254,7 @@ impl Recomputation {
 
     /// The games that were played in a week.
     fn games(&self, week: WeekKey) -> BTreeSet<String> {
-        let games = |it: &Recomputed| it.state.engine.games_with_boards(week.into());
+        let games = |it: &Recomputed| it.state.engine.model().games_with_boards(week.into());
         [&self.before, &self.after].into_iter().flat_map(games).collect()
     }
 
@@ -283,7 +283,7 @@ impl Recomputed {
     }
 
     fn totals(&self) -> StateTotals {
-        let counts = self.state.engine.counts();
+        let counts = self.state.engine.model().counts();
         StateTotals {
             snapshots: counts.snapshots,
             screened_snapshots: counts.implausible_snapshots,
@@ -300,7 +300,7 @@ impl Recomputed {
     ) -> anyhow::Result<Option<Vec<Placing<NamedPlayer>>>> {
         let State { engine, store } = &self.state;
         let board = BoardSelector { scope: scope.clone(), ranking, window: Some(week_label(week)), at_ms: None };
-        match engine.board_placings(store, &board) {
+        match engine.model().board_placings(store, &board) {
             Ok(placings) => Ok(Some(placings)),
             Err(ViewError::UnknownWindow { .. }) => Ok(Some(Vec::new())),
             Err(ViewError::UnknownServer(_) | ViewError::UnknownGame { .. } | ViewError::UnknownTag { .. }) => Ok(None),

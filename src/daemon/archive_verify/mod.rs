@@ -108,7 +108,7 @@ impl Verifier<'_> {
             self.verify_totals_of_week(week).await?;
         }
         let windows: Vec<WindowKey> = match is_whole {
-            true => self.shared.engine.call(|thread| Ok(thread.state().engine.kept_windows())).await?,
+            true => self.shared.engine.call(|thread| Ok(thread.state().engine.model().kept_windows())).await?,
             false => weeks.iter().map(|&week| week.into()).collect(),
         };
         for window in windows {
@@ -137,7 +137,9 @@ impl Verifier<'_> {
         let of_servers = self.connected().await?.servers_of_week(week).await.map_err(failed)?;
         let unknown = self.shared.engine.call(move |thread| {
             let is_unknown = |difference: &RowDifference| {
-                difference.number("server").is_none_or(|server| !thread.state().engine.has_server(ServerKey(server)))
+                difference
+                    .number("server")
+                    .is_none_or(|server| !thread.state().engine.model().has_server(ServerKey(server)))
             };
             Ok(of_servers.into_iter().filter(is_unknown).collect::<Vec<_>>())
         });

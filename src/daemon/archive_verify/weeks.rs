@@ -49,7 +49,10 @@ impl Verifier<'_> {
             true => Vec::new(),
             false => {
                 let servers: Vec<ServerKey> = by_server.keys().copied().collect();
-                self.shared.engine.call(move |thread| Ok(thread.state().engine.changed_weeks(week, &servers))).await?
+                self.shared
+                    .engine
+                    .call(move |thread| Ok(thread.state().engine.model().changed_weeks(week, &servers)))
+                    .await?
             }
         };
         for ExpectedWeek { server, url, is_pending, values } in servers {
@@ -102,7 +105,8 @@ impl Verifier<'_> {
             }
         };
         let servers = vec![server];
-        let changed = self.shared.engine.call(move |thread| Ok(thread.state().engine.changed_weeks(week, &servers)));
+        let changed =
+            self.shared.engine.call(move |thread| Ok(thread.state().engine.model().changed_weeks(week, &servers)));
         let has_changed = !changed.await?.is_empty();
         if !is_complete || (count > 0 && has_changed) {
             self.unsettled.entry(week).or_default().insert(server);
@@ -119,6 +123,6 @@ impl Verifier<'_> {
 
     /// The last game that there is.
     async fn last_game(&self) -> Result<GameKey, ApiError> {
-        Ok(self.shared.engine.call(|thread| Ok(GameKey(thread.state().engine.last_keys().game))).await?)
+        Ok(self.shared.engine.call(|thread| Ok(GameKey(thread.state().engine.model().last_keys().game))).await?)
     }
 }

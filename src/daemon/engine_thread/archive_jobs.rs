@@ -38,18 +38,18 @@ impl JobSource for EngineHandle {
     /// The worker asks this before it writes anything.
     async fn archive_id(&self) -> Result<Option<u64>, SourceClosed> {
         let id = self.call_later(|thread, reply| {
-            thread.reply_when_certain(reply, thread.state.engine.archive_id());
+            thread.reply_when_certain(reply, thread.state.engine.model().archive_id());
             Ok(())
         });
         Ok(id.await?)
     }
 
     async fn last_keys(&self) -> Result<Option<LastKeys>, SourceClosed> {
-        Ok(self.call(|thread| Ok(Some(thread.state.engine.last_keys()))).await?)
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.model().last_keys()))).await?)
     }
 
     async fn repairs(&self) -> Result<bool, SourceClosed> {
-        Ok(self.call(|thread| Ok(thread.state.engine.repairs_archive())).await?)
+        Ok(self.call(|thread| Ok(thread.state.engine.model().repairs_archive())).await?)
     }
 
     async fn completed(&self, at_ms: i64) -> Result<(), SourceClosed> {
@@ -132,17 +132,17 @@ impl JobSource for EngineHandle {
     async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
         let tasks = self.call(|thread| {
             thread.commit()?;
-            Ok(thread.state.engine.archive_tasks(&thread.state.store))
+            Ok(thread.state.engine.model().archive_tasks(&thread.state.store))
         });
         Ok(tasks.await?)
     }
 
     async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
-        Ok(self.call(|thread| Ok(Some(thread.state.engine.archive_bounds()))).await?)
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.model().archive_bounds()))).await?)
     }
 
     async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
-        Ok(self.call(|thread| Ok(Some(thread.state.engine.site_totals()))).await?)
+        Ok(self.call(|thread| Ok(Some(thread.state.engine.model().site_totals()))).await?)
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
@@ -170,21 +170,22 @@ impl EngineThread {
     fn top_boards(&mut self, window: Option<WindowKey>, after: Option<TopBoardKey>) -> TopBoards {
         let engine = &mut self.state.engine;
         if let Some(window) = window {
-            if !engine.has_boards(window) {
+            if !engine.model().has_boards(window) {
                 return TopBoards::Deleted;
             }
             // Not evicted next.
-            engine.touch_boards(window);
+            engine.model().touch_boards(window);
         }
-        let windows = window.map_or_else(|| engine.running_windows(), |window| vec![window]);
-        let missing: Vec<WindowKey> = windows.into_iter().filter(|window| engine.boards(*window).is_none()).collect();
+        let windows = window.map_or_else(|| engine.model().running_windows(), |window| vec![window]);
+        let missing: Vec<WindowKey> =
+            windows.into_iter().filter(|window| engine.model().boards(*window).is_none()).collect();
         missing.iter().for_each(|window| self.boards.enqueue(*window));
         match (window, self.disk.is_paused()) {
             (Some(_), is_paused) if is_paused || !missing.is_empty() => TopBoards::Building,
             // Only what is on disk is archived.
             (None, true) => TopBoards::Next(Vec::new()),
             // Running windows are published without those of a new daemon, which has none before the first scan.
-            _ => TopBoards::Next(engine.top_boards(window, after, TOP_BOARDS_MAX)),
+            _ => TopBoards::Next(engine.model().top_boards(window, after, TOP_BOARDS_MAX)),
         }
     }
 
@@ -212,7 +213,7 @@ impl EngineThread {
         random: u64,
         resyncs_older: bool,
     ) -> anyhow::Result<Result<WriterPlan, WriterRefusal>> {
-        let plan = self.state.engine.plan_archive_writer(found, row, random, resyncs_older);
+        let plan = self.state.engine.model().plan_archive_writer(found, row, random, resyncs_older);
         let plan = plan.map(|(plan, steps)| {
             steps.into_iter().for_each(|step| self.apply_archive_step(step));
             plan
@@ -228,7 +229,7 @@ impl EngineThread {
             return Ok(ResyncStep::DrainFirst);
         }
         let State { engine, store } = &self.state;
-        Ok(engine.resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?)
+        Ok(engine.model().resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?)
     }
 
     /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty

@@ -35,7 +35,7 @@ impl EngineThread {
             Some(WeekRange { first, last }) => Some((parse(&first)?, parse(&last)?)),
             None => None,
         };
-        self.state.engine.archived_weeks(range).map_err(|error| {
+        self.state.engine.model().archived_weeks(range).map_err(|error| {
             let code = match error {
                 WeekRangeError::NoArchive => ErrorCode::Refused,
                 WeekRangeError::Reversed { .. } => ErrorCode::BadRequest,
@@ -57,7 +57,7 @@ impl EngineThread {
             return Ok(());
         }
         let State { engine, store } = &self.state;
-        let (step, event) = engine.plan_resend(store, week, from, SERVERS_PER_RESEND_STEP);
+        let (step, event) = engine.model().plan_resend(store, week, from, SERVERS_PER_RESEND_STEP);
         event.into_iter().for_each(|event| self.apply_archive_step(event));
         self.commit()?;
         self.reply_when_synced(reply, Ok(step));
@@ -75,7 +75,7 @@ impl EngineThread {
         }
         self.apply_archive_step(ArchiveStep::Resync { adopts });
         self.commit()?;
-        self.reply_when_synced(reply, Ok(self.state.engine.server_weeks()));
+        self.reply_when_synced(reply, Ok(self.state.engine.model().server_weeks()));
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl EngineThread {
             return Ok(Err(self.disk.refusal()));
         }
         let State { engine, store } = &self.state;
-        Ok(Ok(engine.expected_objects(store, from, VERIFIED_OBJECTS_MAX, VERIFIED_ROWS_MAX)?))
+        Ok(Ok(engine.model().expected_objects(store, from, VERIFIED_OBJECTS_MAX, VERIFIED_ROWS_MAX)?))
     }
 
     pub(in crate::daemon) fn expected_week_chunk(&mut self, request: WeekChunkRequest) -> anyhow::Result<WeekChunk> {

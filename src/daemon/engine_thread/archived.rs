@@ -70,13 +70,13 @@ impl EngineThread {
     /// Says until where the archive has everything.
     pub(super) fn log_archived(&mut self, now_ms: i64) {
         // During a resync, the outbox does not have everything that is missing.
-        if !self.log.is_shared() || self.state.engine.resync_position().is_some() {
+        if !self.log.is_shared() || self.state.engine.model().resync_position().is_some() {
             return;
         }
         self.marks.stepped_ms = now_ms;
         let oldest = self.state.store.oldest_outbox_seq();
         let reached = self.marks.take_last(|mark| oldest.is_none_or(|oldest| mark.next_seq <= oldest));
-        if let (Some(Mark { batch, .. }), Some(at)) = (reached, self.state.engine.archive_written_at()) {
+        if let (Some(Mark { batch, .. }), Some(at)) = (reached, self.state.engine.model().archive_written_at()) {
             self.apply_archive_step(ArchiveStep::Archived { batch, at });
         }
     }

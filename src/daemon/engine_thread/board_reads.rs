@@ -49,7 +49,7 @@ impl EngineThread {
     /// Updates some entries of boards. After a restart millions of players are dirty, and most become clean by their next
     /// lists: results of scans come first then.
     pub(super) fn refresh_boards(&mut self) -> Result<(), ReadError> {
-        let is_far_behind = self.state.engine.dirty_players_of_all() > BOARD_UPDATES_PER_COMMIT;
+        let is_far_behind = self.state.engine.model().dirty_players_of_all() > BOARD_UPDATES_PER_COMMIT;
         let divisor = if is_far_behind && self.outcomes_queued > 0 { 10 } else { 1 };
         self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT / divisor)?;
         Ok(())
@@ -61,19 +61,19 @@ impl EngineThread {
             return Ok(());
         }
         // An invalid query needs no boards: its answer is the error.
-        if let Some(window) = self.state.engine.boards_needed(&waiting.boards).ok().flatten() {
-            if self.state.engine.boards(window).is_none() {
+        if let Some(window) = self.state.engine.model().boards_needed(&waiting.boards).ok().flatten() {
+            if self.state.engine.model().boards(window).is_none() {
                 self.boards.enqueue(window);
                 self.waiting_reads.push(waiting);
                 return Ok(());
             }
             // The boards are new, or a large server has changed: the changes are
             // applied step by step, so that scans are not late.
-            if self.state.engine.dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
+            if self.state.engine.model().dirty_players(window).is_none_or(|behind| behind > BOARD_UPDATES_PER_COMMIT) {
                 self.waiting_reads.push(waiting);
                 return Ok(());
             }
-            self.state.engine.touch_boards(window);
+            self.state.engine.model().touch_boards(window);
             while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
         }
         (waiting.read)(&self.state.view());
@@ -82,6 +82,6 @@ impl EngineThread {
     }
 
     pub(super) fn queue_outdated_boards(&mut self) {
-        self.state.engine.windows_with_stale_order().into_iter().for_each(|window| self.boards.enqueue(window));
+        self.state.engine.model().windows_with_stale_order().into_iter().for_each(|window| self.boards.enqueue(window));
     }
 }

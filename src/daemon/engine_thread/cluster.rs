@@ -20,7 +20,7 @@ impl EngineThread {
 
     /// The last batch that the cluster has accepted, and the times of the requests to forget players, Unix ms, in order.
     pub(in crate::daemon) fn synced_and_forgotten(&self) -> (u64, Vec<i64>) {
-        let forgotten = self.state.engine.forgotten();
+        let forgotten = self.state.engine.model().forgotten();
         (self.log.synced(), forgotten.into_iter().map(|(_, forgotten_ms)| forgotten_ms).collect())
     }
 
@@ -91,11 +91,11 @@ impl EngineThread {
 
     /// This engine leads from now on. It has applied the whole log.
     pub(in crate::daemon) fn lead(&mut self, leadership: Leadership) -> anyhow::Result<()> {
-        self.clock.continue_from(self.state.engine.now_ms());
+        self.clock.continue_from(self.state.engine.model().now_ms());
         let now_ms = self.clock.now_ms();
         self.commit()?;
         self.log.lead(leadership, self.followed.settings(), now_ms)?;
-        self.log.begin_if_new(now_ms.max(self.state.engine.now_ms()))?;
+        self.log.begin_if_new(now_ms.max(self.state.engine.model().now_ms()))?;
         self.last_outcome_ms = first_outcome_ms(&self.state.engine);
         self.state.engine.reschedule_all(now_ms);
         self.probes = self.idle_probes.take();

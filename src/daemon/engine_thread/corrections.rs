@@ -100,7 +100,7 @@ impl Change for WeekReopen {
         thread.commit()?;
         let t_ms = thread.begin_command(now_ms);
         let reopening = WeekState { week, phase: WeekPhase::Reopening };
-        let in_progress = thread.state.engine.weeks().contains(&reopening);
+        let in_progress = thread.state.engine.model().weeks().contains(&reopening);
         let reopened = thread.state.engine.reopen_week(week).map_err(|error| {
             let is_gone = matches!(error, ReopenError::RowsDeleted { .. });
             ApiError::new(if is_gone { ErrorCode::NotFound } else { ErrorCode::Refused }, error.to_string())
@@ -184,18 +184,20 @@ impl Change for WindowsRecompute {
                 keys.join(", ")
             )));
         }
-        if thread.state.engine.carries_ratings() {
+        if thread.state.engine.model().carries_ratings() {
             let why = "with elo.carry_over, ratings follow from earlier weeks, which the log does not have";
             return Err(ChangeError::refused(why));
         }
-        if thread.rebuilder.is_running() || thread.state.engine.has_rebuild() {
+        if thread.rebuilder.is_running() || thread.state.engine.model().has_rebuild() {
             let why = "windows are being rebuilt from the log now; try again when that is done";
             return Err(ChangeError::refused(why));
         }
-        let running: Vec<String> = thread.state.engine.running_windows().into_iter().map(window::label).collect();
-        let from_ms = window_rebuild::log_from_ms(&thread.rebuild_paths.log, thread.state.engine.first_added_ms())
-            .map_err(|error| ChangeError::refused(format!("the log cannot be read: {error}")))?;
-        let windows = thread.state.engine.recomputable_windows(from_ms.unwrap_or(i64::MAX));
+        let running: Vec<String> =
+            thread.state.engine.model().running_windows().into_iter().map(window::label).collect();
+        let from_ms =
+            window_rebuild::log_from_ms(&thread.rebuild_paths.log, thread.state.engine.model().first_added_ms())
+                .map_err(|error| ChangeError::refused(format!("the log cannot be read: {error}")))?;
+        let windows = thread.state.engine.model().recomputable_windows(from_ms.unwrap_or(i64::MAX));
         if windows.is_empty() {
             let began =
                 from_ms.map_or_else(|| "has no scans".to_owned(), |from_ms| format!("begins at {}", utc(from_ms)));
@@ -222,7 +224,7 @@ impl Change for WindowsDelete {
         // Followers delete what they know to be archived.
         thread.log_archived(now_ms);
         // Deleted windows cannot be listed afterwards.
-        let mut windows = thread.state.engine.windows();
+        let mut windows = thread.state.engine.model().windows();
         let deleted = thread.state.engine.delete_windows_before(&thread.state.store, self.before_ms);
         let labels: Vec<String> = deleted.into_iter().map(window::label).collect();
         windows.retain(|listed| labels.contains(&listed.window.window));
@@ -239,7 +241,7 @@ impl EngineThread {
     /// name in the log.
     fn record_forgotten(&mut self, t_ms: i64, game: &str, player: PlayerKey, hashes: &[NameHash]) {
         let engine = &self.state.engine;
-        let names = ForgottenNames::new(engine.forgotten(), engine.name_rules().clone());
+        let names = ForgottenNames::new(engine.model().forgotten(), engine.model().name_rules().clone());
         let command = |hash: &NameHash| {
             let (game, placeholder) = (game.to_owned(), names.placeholder(hash)?.to_string());
             Some(AdminCommand::Forget { game, player: placeholder, key: Some(player), hash: Some(*hash) })

@@ -141,7 +141,7 @@ impl EngineThread {
         let now_ms = self.clock.now_ms();
         if !self.disk.check(now_ms) {
             // What was committed until now must not wait in memory for hours.
-            let changed = self.state.store.changed_records() + self.state.engine.pending_records();
+            let changed = self.state.store.changed_records() + self.state.engine.model().pending_records();
             if self.state.store.changed_records() > 0 && self.disk.has_space_for(changed) {
                 self.state.commit().context("cannot write the state")?;
                 self.write_checkpoint_now()?;
@@ -166,7 +166,7 @@ impl EngineThread {
     /// Shows readers the committed state.
     pub(super) fn publish(&mut self) {
         let State { engine, store } = &self.state;
-        let of_disk = self.disk.status(engine.pending_records());
+        let of_disk = self.disk.status(engine.model().pending_records());
         let public = PublicStoreStatus {
             commits: store.commits(),
             last_commit_ms: self.checkpoints.last_ms(),
@@ -335,7 +335,8 @@ impl EngineThread {
     fn send_backup_sources(&mut self, is_ready: impl Fn(&WaitingBackup) -> bool) -> anyhow::Result<()> {
         for WaitingBackup { reply, .. } in self.checkpoints.backups.extract_if(.., |backup| is_ready(backup)) {
             let State { engine, store } = &mut self.state;
-            let missing = if self.disk.is_paused() { engine.pending_records() + store.changed_records() } else { 0 };
+            let missing =
+                if self.disk.is_paused() { engine.model().pending_records() + store.changed_records() } else { 0 };
             let source = store.backup_source().context("cannot read the state")?;
             _ = reply.send((source, missing));
         }
@@ -376,7 +377,7 @@ impl EngineThread {
 
     /// The last checkpoint of a daemon that stops.
     pub(super) fn last_checkpoint(&mut self) -> anyhow::Result<()> {
-        let pending = self.state.engine.pending_records();
+        let pending = self.state.engine.model().pending_records();
         if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
             self.state.commit().context("cannot write the state")?;
             if !self.state.store.is_compared() {

@@ -43,7 +43,7 @@ impl EngineThread {
             Ok(servers) => servers,
             Err(error) => return Ok(Err(admin_error(error))),
         };
-        let class_of = |server| self.state.engine.public_server_of(server).map(|summary| summary.class);
+        let class_of = |server| self.state.engine.model().public_server_of(server).map(|summary| summary.class);
         let has_failed = match target {
             RescanTarget::Url(_) => servers.iter().any(|&server| class_of(server) == Some(Class::FAILED.number())),
             RescanTarget::Class(class) => class == Class::FAILED,

@@ -174,9 +174,9 @@ pub struct EngineThread {
 /// The earliest time for outcomes of a new daemon: not before the last change, and after a request
 /// to forget a player, see `correct_player`.
 fn first_outcome_ms(engine: &Engine) -> i64 {
-    let now_ms = engine.now_ms();
+    let now_ms = engine.model().now_ms();
     let is_now = |&(_, forgotten_ms): &(NameHash, i64)| forgotten_ms == now_ms;
-    now_ms + i64::from(engine.forgotten().iter().any(is_now))
+    now_ms + i64::from(engine.model().forgotten().iter().any(is_now))
 }
 
 impl EngineThread {
@@ -228,7 +228,7 @@ impl EngineThread {
             silences: Default::default(),
             next_known: None,
             name_removal: NameRemoval::Idle,
-            logged_weeks: state.engine.weeks().to_vec(),
+            logged_weeks: state.engine.model().weeks().to_vec(),
             blocked_week: None,
             state,
             followed,
@@ -288,7 +288,9 @@ impl EngineThread {
         // This runtime is used only for the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut inbox = Inbox::new(commands, outcomes);
-        for window in self.state.engine.running_windows().into_iter().chain(self.state.engine.recent_weeks()) {
+        for window in
+            self.state.engine.model().running_windows().into_iter().chain(self.state.engine.model().recent_weeks())
+        {
             self.boards.enqueue(window);
         }
         self.rebuild()?;
@@ -342,7 +344,7 @@ impl EngineThread {
                     self.apply_outcome(outcome, now_ms)?;
                 }
             }
-            if self.state.engine.has_changes() || self.state.engine.has_notices() {
+            if self.state.engine.model().has_changes() || self.state.engine.has_notices() {
                 self.changed_ms.get_or_insert(now_ms);
             }
             match command {
@@ -383,7 +385,7 @@ impl EngineThread {
         self.clock.update_trust();
         if self.is_following() {
             self.log_weeks();
-            if !self.state.engine.has_changes() {
+            if !self.state.engine.model().has_changes() {
                 self.publish();
             }
             return Ok(());
@@ -394,7 +396,7 @@ impl EngineThread {
         if !self.disk.is_paused() {
             self.state.handle(Event::Tick { now_ms })?;
             self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
-            if self.state.engine.has_changes() {
+            if self.state.engine.model().has_changes() {
                 self.log.write_ticks();
             }
         }
@@ -406,7 +408,7 @@ impl EngineThread {
         self.log_archived_if_due(now_ms);
         // Without changes time passes, too. Changes, also those of this tick, are published by the commit, with
         // their rows and boards.
-        if !self.state.engine.has_changes() {
+        if !self.state.engine.model().has_changes() {
             self.publish();
         }
         Ok(())
@@ -504,7 +506,11 @@ impl EngineThread {
 
     fn remove_names_from_complete_segments(&self) {
         let engine = &self.state.engine;
-        self.log_rewriter.set_forgotten(engine.forgotten(), engine.name_rules().clone(), self.disk.min_bytes());
+        self.log_rewriter.set_forgotten(
+            engine.model().forgotten(),
+            engine.model().name_rules().clone(),
+            self.disk.min_bytes(),
+        );
     }
 
     /// Adds what is known of servers to the first segment of a day, in steps.
@@ -516,17 +522,17 @@ impl EngineThread {
         // No scan that follows is earlier.
         let t_ms = self.last_outcome_ms;
         let engine = &self.state.engine;
-        for server in engine.servers_for_log(from, SERVERS_PER_TICK) {
+        for server in engine.model().servers_for_log(from, SERVERS_PER_TICK) {
             self.log.append(&LogEvent::Known { t_ms, server });
         }
         let next = ServerKey(from.0 + SERVERS_PER_TICK as u32);
-        self.next_known = (next < engine.next_server()).then_some(next);
+        self.next_known = (next < engine.model().next_server()).then_some(next);
     }
 
     /// Logs the phases of weeks that have changed, and a week whose closing the clock
     /// blocks.
     fn log_weeks(&mut self) {
-        let weeks = self.state.engine.weeks();
+        let weeks = self.state.engine.model().weeks();
         if self.logged_weeks != weeks {
             for current in weeks {
                 let before =
@@ -558,7 +564,7 @@ impl EngineThread {
 
     /// Starts a rebuild of windows from the log, if any window needs it.
     fn rebuild(&mut self) -> anyhow::Result<()> {
-        if !self.state.engine.has_rebuild() || self.is_following() {
+        if !self.state.engine.model().has_rebuild() || self.is_following() {
             return Ok(());
         }
         self.commit()?;
@@ -592,7 +598,7 @@ impl EngineThread {
             return Ok(());
         }
         self.checkpoint()?;
-        self.state.engine.running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
+        self.state.engine.model().running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ impl EngineThread {
         for scan in outcomes {
             let t_ms = scan.result.as_ref().map_or_else(|miss| miss.t_ms, |snapshot| snapshot.t_ms);
             // Times are only moved forward, so a late answer could look newer than what was scanned since.
-            if !self.state.engine.is_late(scan.server, scan.id, t_ms, self.last_outcome_ms) {
+            if !self.state.engine.model().is_late(scan.server, scan.id, t_ms, self.last_outcome_ms) {
                 self.apply_judged(scan, now_ms)?;
             }
         }
@@ -50,7 +50,7 @@ impl EngineThread {
 
     fn apply_judged(&mut self, scan: ScanOutcome, now_ms: i64) -> Result<(), StoreError> {
         self.record_capture(&scan, now_ms);
-        let url = self.state.engine.url_of(scan.server);
+        let url = self.state.engine.model().url_of(scan.server);
         let elsewhere = url.and_then(|url| Some((url, scan.answers_at(url)?)));
         let is_elsewhere = elsewhere.is_some();
         if let Some((url, found)) = elsewhere {
@@ -97,7 +97,7 @@ impl EngineThread {
                 Outcome::Miss { t_ms: miss.t_ms, reason: reason.name().to_owned() }
             }
         };
-        let discarded = match self.disk.discards_scan(self.state.engine.pending_records()) {
+        let discarded = match self.disk.discards_scan(self.state.engine.model().pending_records()) {
             true => Some("discarded: the disk is nearly full"),
             false => self.is_disk_behind().then_some("discarded: the disk is too slow"),
         };
@@ -116,8 +116,8 @@ impl EngineThread {
 
     /// Whether a silent server says nothing about itself, because the own network is down.
     fn is_outage(&mut self, server: ServerKey, t_ms: i64, now_ms: i64) -> bool {
-        let answered = self.state.engine.answered_lately(server);
-        let Some(url) = self.state.engine.url_of(server) else { return false };
+        let answered = self.state.engine.model().answered_lately(server);
+        let Some(url) = self.state.engine.model().url_of(server) else { return false };
         let silence = &mut self.silences[usize::from(is_near(url))];
         let was_down = silence.since_ms().is_some();
         let is_outage = silence.note(url.host(), answered, t_ms);
@@ -136,7 +136,7 @@ impl EngineThread {
         if self.silences.iter().all(Silence::is_empty) {
             return;
         }
-        let Some(url) = self.state.engine.url_of(server) else { return };
+        let Some(url) = self.state.engine.model().url_of(server) else { return };
         if let Some(Outage { since_ms, discarded }) = self.silences[usize::from(is_near(url))].end() {
             let duration_s = (now_ms - since_ms) / 1_000;
             tracing::info!(duration_s, scans_discarded = discarded, "servers answer again");
@@ -166,8 +166,8 @@ impl EngineThread {
     fn record_capture(&mut self, scan: &ScanOutcome, now_ms: i64) {
         let (Some(files), Some(capture)) = (&mut self.captures, &scan.capture) else { return };
         let engine = &self.state.engine;
-        let Some(url) = engine.url_of(scan.server) else { return };
-        let lists_forgotten = |snapshot| engine.lists_forgotten_name(scan.server, snapshot);
+        let Some(url) = engine.model().url_of(scan.server) else { return };
+        let lists_forgotten = |snapshot| engine.model().lists_forgotten_name(scan.server, snapshot);
         if self.disk.is_paused() || scan.result.as_ref().is_ok_and(lists_forgotten) {
             files.count_dropped();
         } else {
@@ -182,7 +182,7 @@ impl EngineThread {
         while let Some(notice) = self.state.engine.poll_notice() {
             let answers_at = self.answers_at.remove(&notice.server);
             let Some(rescans) = self.rescans.take(notice.server) else { continue };
-            if let Some(server) = self.state.engine.public_server_of(notice.server) {
+            if let Some(server) = self.state.engine.model().public_server_of(notice.server) {
                 let row = scan_row(notice, server, answers_at);
                 results.push(Box::new(move || rescans.send(&row)) as Unsynced);
             }

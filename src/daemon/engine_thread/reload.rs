@@ -19,7 +19,7 @@ impl EngineThread {
         } else {
             self.commit()?;
             self.state.engine.reload(engine);
-            self.log.set_settings(self.state.engine.now_ms(), config.log_settings());
+            self.log.set_settings(self.state.engine.model().now_ms(), config.log_settings());
             notes.extend(self.plan_window_types()?);
         }
         self.log.set_retention(config.log_retention());
@@ -36,7 +36,7 @@ impl EngineThread {
 
     /// Begins the rebuild of new and changed types of windows. Returns a message for the admin.
     pub(super) fn plan_window_types(&mut self) -> anyhow::Result<Option<String>> {
-        if !self.state.engine.has_changed_types() {
+        if !self.state.engine.model().has_changed_types() {
             return Ok(None);
         }
         let planned = window_rebuild::plan_window_types(&self.state.engine, &self.rebuild_paths.log);

@@ -64,12 +64,12 @@ impl EngineThread {
         if url.ip().is_some_and(|ip| !self.allow_private && !crate::scan::is_public(ip)) {
             return refuse("the address is not a public one (setting scan.allow_private)".to_owned());
         }
-        let is_listed = |url: &ServerUrl| self.state.engine.is_listed(url);
+        let is_listed = |url: &ServerUrl| self.state.engine.model().is_listed(url);
         if let Some(same) = crate::proto::same_server(&url).find(is_listed).filter(|_| !is_listed(&url)) {
             let remove = format!("clqd servers remove {same}");
             return refuse(format!("it is known as {same}; to change its protocol, remove that first: {remove}"));
         }
-        if import && self.state.engine.was_removed_silent(&url, t_ms - FORGOTTEN_MS) {
+        if import && self.state.engine.model().was_removed_silent(&url, t_ms - FORGOTTEN_MS) {
             let reason = "it never answered and was removed; imports add it again 30 days after its last scan";
             return change(url, ChangeOutcome::NotAnswering, Some(reason.to_owned()));
         }
@@ -109,7 +109,7 @@ impl EngineThread {
             return;
         }
         let until_ms = now_ms - i64::from(self.forget_silent_days) * DAY_MS;
-        let silent = self.state.engine.silent_imports(until_ms, SILENT_REMOVED_MAX);
+        let silent = self.state.engine.model().silent_imports(until_ms, SILENT_REMOVED_MAX);
         // More of them are removed at the next tick.
         self.silent_removed_ms = if silent.len() < SILENT_REMOVED_MAX { now_ms } else { self.silent_removed_ms };
         if silent.is_empty() {
@@ -129,13 +129,16 @@ impl EngineThread {
     pub(super) fn remove_servers_known_twice(&mut self, now_ms: i64) {
         let engine = &self.state.engine;
         let later = |url: &ServerUrl| {
-            let added_ms = engine.added_ms(url)?;
+            let added_ms = engine.model().added_ms(url)?;
             let is_earlier = |same: &ServerUrl| {
-                engine.added_ms(same).is_some_and(|other_ms| (other_ms, same.as_str()) < (added_ms, url.as_str()))
+                engine
+                    .model()
+                    .added_ms(same)
+                    .is_some_and(|other_ms| (other_ms, same.as_str()) < (added_ms, url.as_str()))
             };
             crate::proto::same_server(url).find(is_earlier).map(|same| (url.clone(), same))
         };
-        let urls = (0..engine.next_server().0).filter_map(|server| engine.url_of(ServerKey(server)));
+        let urls = (0..engine.model().next_server().0).filter_map(|server| engine.model().url_of(ServerKey(server)));
         let twice: Vec<(ServerUrl, ServerUrl)> = urls.filter_map(later).collect();
         for (url, same) in twice {
             let t_ms = self.begin_command(now_ms);
@@ -180,7 +183,7 @@ impl EngineThread {
 
     /// `it has the tags ctf, duel`
     fn describe_tags(&self, url: &ServerUrl) -> String {
-        match &self.state.engine.tags_of(url)[..] {
+        match &self.state.engine.model().tags_of(url)[..] {
             [] => "it has no tags".to_owned(),
             tags => format!("it has {}", tag_list(tags)),
         }
@@ -237,7 +240,7 @@ impl Change for ServersTrust {
         let t_ms = thread.begin_command(now_ms);
         let changed = thread.state.engine.trust_server(url, except, revoke)?;
         let names = |reasons: &[ScreenReason]| reasons.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
-        let exempt = names(&thread.state.engine.exempt_checks(url));
+        let exempt = names(&thread.state.engine.model().exempt_checks(url));
         let now = if exempt.is_empty() { "all checks apply to it".to_owned() } else { format!("exempt from {exempt}") };
         if changed {
             tracing::info!(%url, except = names(except), revoke = names(revoke), "screening of a server changed");

@@ -83,14 +83,14 @@ impl ActiveRebuild {
 
     fn next_steps(&mut self, rebuilt: &mut State, state: &State, progress: &mut ImportProgress) -> anyhow::Result<()> {
         let Some(import) = &mut self.import else {
-            if let Some(windows) = state.engine.importable_windows(&state.store, &rebuilt.engine) {
+            if let Some(windows) = state.engine.model().importable_windows(&state.store, &rebuilt.engine) {
                 self.windows = windows.len();
                 progress.steps.push(RebuildStep::Begin { windows });
             }
             return Ok(());
         };
         let reader = rebuilt.store.reader();
-        let rebuilt = RebuiltState { engine: &rebuilt.engine, reader: &rebuilt.store, window_reader: &reader };
+        let rebuilt = RebuiltState { model: rebuilt.engine.model(), reader: &rebuilt.store, window_reader: &reader };
         let mut rows = 0;
         while rows < ROWS_PER_STEP {
             let Some(steps) = state.engine.next_import_steps(import, &state.store, &rebuilt)? else {

@@ -43,7 +43,7 @@ pub struct RebuildPaths {
 /// What is done with window types that are new, have changed boundaries, or were being rebuilt: they are rebuilt; without
 /// recorded scans they start empty. Returns a message for the admin, too.
 pub fn plan_window_types(engine: &Engine, log: &Path) -> Option<(RebuildStep, String)> {
-    let types = engine.types_to_rebuild();
+    let types = engine.model().types_to_rebuild();
     if types.is_empty() {
         return None;
     }
@@ -117,9 +117,9 @@ impl Rebuilder {
         let job = ReplayJob {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: paths.cache_bytes, create: true },
-            settings: engine.rebuild_settings(),
+            settings: engine.model().rebuild_settings(),
             servers: engine.rebuilt_servers(),
-            from_ms: engine.replay_from_ms(),
+            from_ms: engine.model().replay_from_ms(),
             log: paths.log.clone(),
             position,
             _log_reading: paths.log_lock.begin_reading(),
@@ -215,7 +215,7 @@ impl Rebuilder {
         let progress = match progress {
             Ok(progress) => progress,
             Err(error) => {
-                match state.engine.types_to_rebuild().is_empty() {
+                match state.engine.model().types_to_rebuild().is_empty() {
                     true => tracing::warn!("windows cannot be recomputed from the log: {error:#}"),
                     false => tracing::warn!("windows cannot be rebuilt from the log and begin empty now: {error:#}"),
                 }
@@ -232,7 +232,7 @@ impl Rebuilder {
             log(&step);
             state.apply_rebuild(&step)?;
             if let (RebuildStep::Begin { .. }, Some(running)) = (step, &mut self.running) {
-                running.import = Some(state.engine.begin_import());
+                running.import = Some(state.engine.model().begin_import());
             }
         }
         if progress.is_finished {

@@ -44,11 +44,11 @@ fn noted(lines: &str) -> (String, Vec<String>) {
     let days = WindowSpec { kind: WindowType::DAY, shape: Shape::Day, keep: 3 };
     let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
-    assert!(state.engine.has_changed_types());
+    assert!(state.engine.model().has_changed_types());
     write_log(dir.path(), lines);
     let (step, note) = plan_window_types(&state.engine, &log_dir(dir.path())).unwrap();
     state.apply_rebuild(&step).unwrap();
-    (note, state.engine.status().rebuilding)
+    (note, state.engine.model().status().rebuilding)
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     crate::state::recovery::backup_closed(&crate::config::Config::default(), &state_dir, &backup, &|_| ()).unwrap();
     assert!(running.exists() && !rebuild_dir(&backup).exists());
     let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
-    assert_eq!(opened.engine.now_ms(), START_MS + 98 * 60_000);
+    assert_eq!(opened.engine.model().now_ms(), START_MS + 98 * 60_000);
     let ActiveRebuild { thread, positions, .. } = rebuilder.running.take().unwrap();
     drop(positions);
     thread.join().unwrap();

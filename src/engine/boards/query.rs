@@ -1,6 +1,6 @@
 //! Board queries: finds the board, runs the query, and translates names and keys.
 //!
-//! [`Engine::scope_boards`] is the only function that knows where boards come from. The board
+//! [`ReadModel::scope_boards`] is the only function that knows where boards come from. The board
 //! of a server has a few hundred players and is built from its rows for each query; the boards
 //! of games and tags are in the board cache.
 
@@ -17,7 +17,7 @@ use crate::board::score_unit::CLQ1_PER_POINT_PER_SECOND;
 use crate::board::{Board, BoardEntry, fusion, window};
 use crate::engine::boards::group::{WindowBoards, board_id};
 use crate::engine::boards::query_context::{QueryContext, standing_view};
-use crate::engine::{Engine, Group, StateReader, ViewError};
+use crate::engine::{Group, ReadModel, StateReader, ViewError};
 use crate::model::scope::Scope;
 use crate::model::{PlayerKey, Ranking, ServerKey, WindowKey};
 use crate::rank::clq1;
@@ -61,7 +61,7 @@ impl ScopeBoards<'_> {
 /// The window type of a query that names none.
 const WEEK: &str = "week";
 
-impl Engine {
+impl ReadModel {
     /// A copy of a board, with the head of its answers.
     pub fn board(&self, source: &dyn StateReader, name: &BoardSelector) -> Result<(BoardHead, Board), ViewError> {
         let found = self.scope_boards(source, &name.boards(), &[name.ranking])?;
@@ -156,7 +156,7 @@ impl Engine {
         rankings: &[Ranking],
         query: &BoardQuery,
     ) -> Result<Vec<BoardAnswer>, ViewError> {
-        let context = |ranking| QueryContext { engine: self, source, scope: &name.scope, ranking };
+        let context = |ranking| QueryContext { model: self, source, scope: &name.scope, ranking };
         let candidates = match query {
             BoardQuery::Positions { players } => context(Ranking::Clq1).candidates(players)?,
             BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => {
@@ -198,7 +198,7 @@ impl Engine {
         rankings: &[Ranking],
         player: &PlayerSelector,
     ) -> Result<StandingsView, ViewError> {
-        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
+        let context = QueryContext { model: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
         let candidates = context.candidates([player])?;
         let found = self.scope_boards(source, name, rankings)?;
         let boards = found.boards();
@@ -225,7 +225,7 @@ impl Engine {
     ) -> Result<FusedAnswer, ViewError> {
         let k = k.unwrap_or(fusion::K_DEFAULT);
         let names: Vec<Ranking> = rankings.iter().map(|weighted| weighted.ranking).collect();
-        let context = QueryContext { engine: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
+        let context = QueryContext { model: self, source, scope: &name.scope, ranking: Ranking::Clq1 };
         let candidates = match query {
             FusedQuery::Top { .. } => Vec::new(),
             FusedQuery::Players { players } => context.candidates(players)?,

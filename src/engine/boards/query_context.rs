@@ -9,7 +9,7 @@ use crate::board::query::{Query, QueryData, RankedEntry, Ranks};
 use crate::board::score_unit::{self, DisplayRange};
 use crate::board::tree::lookup::Standing;
 use crate::board::{Board, BoardEntry};
-use crate::engine::{Engine, StateReader, ViewError};
+use crate::engine::{ReadModel, StateReader, ViewError};
 use crate::model::name::{ColourCodes, normalise};
 use crate::model::scope::Scope;
 use crate::model::{GameKey, PlayerKey, Ranking};
@@ -20,7 +20,7 @@ use crate::view::board::{
 
 /// The scope and ranking of a query.
 pub(super) struct QueryContext<'a> {
-    pub engine: &'a Engine,
+    pub model: &'a ReadModel,
     pub source: &'a dyn StateReader,
     pub scope: &'a Scope,
     pub ranking: Ranking,
@@ -44,20 +44,20 @@ impl QueryContext<'_> {
 
     /// Empty: no player of this name or key is known in the scope.
     fn find_players(&self, player: &PlayerSelector) -> Result<Vec<(GameKey, PlayerKey)>, ViewError> {
-        let engine = self.engine;
+        let model = self.model;
         let name = match player {
             PlayerSelector::Key(key) => {
-                let player = engine.current_player(self.source, PlayerKey(*key))?;
+                let player = model.current_player(self.source, PlayerKey(*key))?;
                 return Ok(player.map(|player| (GameKey(0), player)).into_iter().collect());
             }
             PlayerSelector::Name(name) => name,
         };
-        let mut found = engine.players_named(self.source, name)?;
+        let mut found = model.players_named(self.source, name)?;
         match self.scope {
-            Scope::Game(game) => found.retain(|(key, _)| engine.global.games.name(key.0) == game),
+            Scope::Game(game) => found.retain(|(key, _)| model.global.games.name(key.0) == game),
             Scope::Server(url) => {
                 // Prefer a player of the server's current game, if there is one.
-                let game = engine.find_server(url)?.1.record.game;
+                let game = model.find_server(url)?.1.record.game;
                 if found.iter().any(|(key, _)| Some(*key) == game) {
                     found.retain(|(key, _)| Some(*key) == game);
                 }
@@ -83,7 +83,7 @@ impl QueryContext<'_> {
         if let (Some(&(_, only)), None) = (on_boards.next(), on_boards.next()) {
             return Ok(Some(only));
         }
-        let game = |game: GameKey| self.engine.global.games.name(game.0);
+        let game = |game: GameKey| self.model.global.games.name(game.0);
         let one = |(of, player): &(GameKey, PlayerKey)| format!("{} (player {player})", game(*of));
         let games = found.iter().map(one).collect::<Vec<_>>().join(", ");
         Err(ViewError::AmbiguousName { name: normalise(name, ColourCodes::None), games })
@@ -164,7 +164,7 @@ impl QueryContext<'_> {
     }
 
     fn entry_row(&self, ranked: &RankedEntry) -> Result<BoardRow, ViewError> {
-        let (name, display) = self.engine.player_names(self.source, ranked.entry.player)?;
+        let (name, display) = self.model.player_names(self.source, ranked.entry.player)?;
         let at = entry_score(self.ranking, &ranked.entry, ranked.ranks);
         Ok(BoardRow::Entry(BoardEntryView { player_key: ranked.entry.player.0, name, display, at }))
     }
@@ -183,7 +183,7 @@ impl QueryContext<'_> {
             rows.push(match (player, player.and_then(|_| found.next().flatten())) {
                 (_, Some(ranked)) => self.entry_row(&ranked)?,
                 (Some(player), None) => {
-                    let (name, _) = self.engine.player_names(self.source, *player)?;
+                    let (name, _) = self.model.player_names(self.source, *player)?;
                     BoardRow::Absent(MissingPlayer { player_key: Some(player.0), name })
                 }
                 (None, None) => BoardRow::Absent(match name {

@@ -23,18 +23,18 @@ impl Engine {
     pub fn refresh_boards(&mut self, source: &dyn StateReader, most: usize) -> Result<bool, ReadError> {
         let mut left = most;
         while left > 0 {
-            let Some(dirty) = self.global.board_cache.next_dirty_server() else { break };
+            let Some(dirty) = self.model.global.board_cache.next_dirty_server() else { break };
             let (window, server) = (dirty.window, dirty.server);
-            let RowPage { rows, is_last } = self.rows_after(source, window, server, dirty.after, left)?;
+            let RowPage { rows, is_last } = self.model.rows_after(source, window, server, dirty.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
-            let cache = &mut self.global.board_cache;
+            let cache = &mut self.model.global.board_cache;
             rows.iter().for_each(|(player, _)| cache.mark_dirty_leaving(window, *player, &dirty.groups_left));
             let last = rows.last().filter(|_| !is_last);
             cache.expanding = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
         }
-        let windows: Vec<WindowKey> = self.global.board_cache.windows.keys().copied().collect();
+        let windows: Vec<WindowKey> = self.model.global.board_cache.windows.keys().copied().collect();
         for window in windows {
-            let Some(cached) = self.global.board_cache.windows.get_mut(&window) else { continue };
+            let Some(cached) = self.model.global.board_cache.windows.get_mut(&window) else { continue };
             let Some(boards) = cached.boards.clone() else { continue };
             let mut changed = std::mem::take(&mut cached.dirty);
             let mut batch = changed.take(left).into_iter();
@@ -45,8 +45,8 @@ impl Engine {
                 left = left.saturating_sub(rows.max(1));
             }
             changed.put_back(batch);
-            let more = !changed.is_empty() || self.global.board_cache.has_dirty_servers(window);
-            let cached = self.global.board_cache.windows.get_mut(&window).expect("checked above");
+            let more = !changed.is_empty() || self.model.global.board_cache.has_dirty_servers(window);
+            let cached = self.model.global.board_cache.windows.get_mut(&window).expect("checked above");
             cached.dirty = changed;
             if more {
                 return Ok(true);
@@ -65,10 +65,10 @@ impl Engine {
         dirty: DirtyPlayer,
         mut left: Groups,
     ) -> Result<usize, ReadError> {
-        self.global.cache_player_window(source, window, player)?;
-        let player_window = self.global.player_windows.get(window, player);
+        self.model.global.cache_player_window(source, window, player)?;
+        let player_window = self.model.global.player_windows.get(window, player);
         let player_window = player_window.as_ref();
-        let cached = self.global.board_cache.windows.get_mut(&window);
+        let cached = self.model.global.board_cache.windows.get_mut(&window);
         let mut kept = cached.and_then(|cached| cached.known.take(player)).filter(|_| player_window.is_some());
         let mut rows_read = 0;
         let mut merged: Vec<(Group, PlayerRow)> = Vec::with_capacity(1);
@@ -77,8 +77,8 @@ impl Engine {
             if let Some(kept) = &kept {
                 merged.push((Group::Game(player_window.game), kept.sum()));
                 for (server, row) in kept.rows() {
-                    let Some(server_state) = self.server_state(server) else { continue };
-                    for tag in self.global.existing_tags(&server_state.record.tags) {
+                    let Some(server_state) = self.model.server_state(server) else { continue };
+                    for tag in self.model.global.existing_tags(&server_state.record.tags) {
                         add(&mut merged, Group::Tag(tag), row.unpack());
                     }
                 }
@@ -86,18 +86,20 @@ impl Engine {
             } else {
                 let mut rows: Vec<(ServerKey, PlayerRow)> = Vec::new();
                 let servers = player_window.servers.len();
-                let cached = self.global.board_cache.windows.get(&window);
-                let windows = self.global.current_windows.keys.len().max(1);
+                let cached = self.model.global.board_cache.windows.get(&window);
+                let windows = self.model.global.current_windows.keys.len().max(1);
                 let keeps =
                     dirty.is_listed && servers > 1 && cached.is_some_and(|it| it.known.has_room_for(servers, windows));
                 for &server in &player_window.servers {
-                    let is_counted = |server_state: &&ServerState| self.is_counted(server_state, window, server);
-                    let Some(server_state) = self.server_state(server).filter(is_counted) else { continue };
-                    let Some(row) = self.current_row(source, server_state, window, server, player)? else { continue };
+                    let is_counted = |server_state: &&ServerState| self.model.is_counted(server_state, window, server);
+                    let Some(server_state) = self.model.server_state(server).filter(is_counted) else { continue };
+                    let Some(row) = self.model.current_row(source, server_state, window, server, player)? else {
+                        continue;
+                    };
                     if keeps {
                         rows.push((server, row.clone()));
                     }
-                    for tag in self.global.existing_tags(&server_state.record.tags) {
+                    for tag in self.model.global.existing_tags(&server_state.record.tags) {
                         add(&mut merged, Group::Tag(tag), row.clone());
                     }
                     add(&mut merged, Group::Game(player_window.game), row);
@@ -117,11 +119,11 @@ impl Engine {
             boards.into_iter().for_each(|boards| boards.remove(player));
         }
         let is_single = player_window.is_some_and(|player_window| player_window.servers.len() == 1);
-        if let Some(cached) = self.global.board_cache.windows.get_mut(&window) {
+        if let Some(cached) = self.model.global.board_cache.windows.get_mut(&window) {
             cached.known.set_single(player, is_single);
             kept.into_iter().for_each(|kept| cached.known.keep(player, kept));
         }
-        self.global.board_cache.groups_visited += (merged.len() + left.len()) as u64;
+        self.model.global.board_cache.groups_visited += (merged.len() + left.len()) as u64;
         Ok(rows_read)
     }
 }
@@ -166,7 +168,7 @@ mod tests {
     fn visited(state: &mut State) -> u64 {
         state.commit().unwrap();
         while state.engine.refresh_boards(&state.store, 1).unwrap() {}
-        std::mem::take(&mut state.engine.global.board_cache.groups_visited)
+        std::mem::take(&mut state.engine.model.global.board_cache.groups_visited)
     }
 
     #[test]
@@ -181,9 +183,9 @@ mod tests {
             state.engine.add_server(url(n), tags, FROM_MS).unwrap();
             observe(&mut state, n, FROM_MS);
         }
-        let window = state.engine.running_windows()[0];
+        let window = state.engine.model.running_windows()[0];
         state.commit_and_build_boards(window).unwrap();
-        let boards = |state: &State| state.engine.boards(window).unwrap().boards.len();
+        let boards = |state: &State| state.engine.model.boards(window).unwrap().boards.len();
         assert_eq!(boards(&state), GAMES as usize + 3);
         visited(&mut state);
 
@@ -208,6 +210,6 @@ mod tests {
         let State { engine, store } = &mut state;
         engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
         assert_eq!(visited(&mut state), 4);
-        assert!(state.engine.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
+        assert!(state.engine.model.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
     }
 }

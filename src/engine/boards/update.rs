@@ -9,7 +9,7 @@ use super::build::{BuildPlan, BuiltBoards};
 use super::dirty::DirtyPlayers;
 use super::group::{BoardOrders, Group, WindowBoards};
 use super::ranking_set::RankingSet;
-use crate::engine::{Engine, GlobalState};
+use crate::engine::{Engine, GlobalState, ReadModel};
 use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
@@ -90,53 +90,7 @@ impl GlobalState {
     }
 }
 
-impl Engine {
-    /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
-    /// engine records which players change. Cached boards remain available.
-    pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
-        let mut excluded_servers = vec![true; self.servers.len()];
-        let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut live = Vec::new();
-        for (index, server_state) in self.servers.iter().enumerate() {
-            let (Some(server_state), server) = (server_state, ServerKey(index as u32)) else { continue };
-            excluded_servers[index] = !self.is_counted(server_state, window, server);
-            let server_tags = self.global.existing_tags(&server_state.record.tags);
-            if !server_tags.is_empty() {
-                tags.insert(server, server_tags);
-            }
-            if server_state.record.presences().any(|presence| presence.row(window).is_some()) {
-                live.push((server, server_state.record.share()));
-            }
-        }
-        // Rows that are pending for the next commit are not written either.
-        let pending = self.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
-        let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
-        let unsure: Vec<PlayerKey> = self.global.player_windows.changed_in(window).collect();
-        let mut unwritten = DirtyPlayers::default();
-        pending.chain(unsure.iter().copied()).for_each(|player| unwritten.insert(player, RankingSet::ALL, &[]));
-        let (orders, players_end) = (self.global.board_cache.orders().clone(), self.global.meta.next_player);
-        let cache_removals = self.global.player_windows.removals();
-        let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end, cache_removals };
-        self.global.board_cache.begin_build(window, unwritten, unsure);
-        plan
-    }
-
-    /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
-    /// the changes since the plan. Boards are dropped if their window was deleted, or if they
-    /// have a previous order.
-    pub fn install_boards(&mut self, mut built: BuiltBoards) {
-        let window = built.boards.window;
-        if !self.global.is_queryable(window) {
-            return self.global.board_cache.remove(window);
-        }
-        let most = self.global.cache_limits.most_player_windows(self.servers.len());
-        let online = std::mem::take(&mut built.online);
-        self.global.player_windows.adopt(window, online, built.cache_removals, most);
-        // A tag may have been deleted since the plan.
-        built.boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.global.tag_exists(tag)));
-        self.global.board_cache.install(built);
-    }
-
+impl ReadModel {
     /// Number of dirty players in the boards of a window; `None`: not all of them are marked
     /// yet.
     pub fn dirty_players(&self, window: WindowKey) -> Option<usize> {
@@ -175,5 +129,54 @@ impl Engine {
     /// available until they are planned and installed again.
     pub fn windows_with_stale_order(&self) -> Vec<WindowKey> {
         self.global.board_cache.windows_with_stale_order()
+    }
+}
+
+impl Engine {
+    /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
+    /// engine records which players change. Cached boards remain available.
+    pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
+        let mut excluded_servers = vec![true; self.model.servers.len()];
+        let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
+        let mut live = Vec::new();
+        for (index, server_state) in self.model.servers.iter().enumerate() {
+            let (Some(server_state), server) = (server_state, ServerKey(index as u32)) else { continue };
+            excluded_servers[index] = !self.model.is_counted(server_state, window, server);
+            let server_tags = self.model.global.existing_tags(&server_state.record.tags);
+            if !server_tags.is_empty() {
+                tags.insert(server, server_tags);
+            }
+            if server_state.record.presences().any(|presence| presence.row(window).is_some()) {
+                live.push((server, server_state.record.share()));
+            }
+        }
+        // Rows that are pending for the next commit are not written either.
+        let pending = self.model.global.pending.rows.iter().filter(|((w, _), _)| *w == window);
+        let pending = pending.flat_map(|(_, rows)| rows.keys().copied());
+        let unsure: Vec<PlayerKey> = self.model.global.player_windows.changed_in(window).collect();
+        let mut unwritten = DirtyPlayers::default();
+        pending.chain(unsure.iter().copied()).for_each(|player| unwritten.insert(player, RankingSet::ALL, &[]));
+        let (orders, players_end) =
+            (self.model.global.board_cache.orders().clone(), self.model.global.meta.next_player);
+        let cache_removals = self.model.global.player_windows.removals();
+        let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end, cache_removals };
+        self.model.global.board_cache.begin_build(window, unwritten, unsure);
+        plan
+    }
+
+    /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
+    /// the changes since the plan. Boards are dropped if their window was deleted, or if they
+    /// have a previous order.
+    pub fn install_boards(&mut self, mut built: BuiltBoards) {
+        let window = built.boards.window;
+        if !self.model.global.is_queryable(window) {
+            return self.model.global.board_cache.remove(window);
+        }
+        let most = self.model.global.cache_limits.most_player_windows(self.model.servers.len());
+        let online = std::mem::take(&mut built.online);
+        self.model.global.player_windows.adopt(window, online, built.cache_removals, most);
+        // A tag may have been deleted since the plan.
+        built.boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.model.global.tag_exists(tag)));
+        self.model.global.board_cache.install(built);
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::{CorrectionError, Engine, ReadError, RemovedPlayer, StateReader, ViewError};
+use crate::engine::{CorrectionError, Engine, ReadError, ReadModel, RemovedPlayer, StateReader, ViewError};
 use crate::model::name::Name;
 use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
 use crate::rank::NameRules;
@@ -22,49 +22,7 @@ pub struct ForgetResult {
     pub rows: usize,
 }
 
-impl Engine {
-    /// Forgets a player of a game, with all their names.
-    pub fn forget_player(
-        &mut self,
-        source: &dyn StateReader,
-        game: &str,
-        player: &PlayerSelector,
-        now_ms: i64,
-    ) -> Result<ForgetResult, CorrectionError> {
-        let (player, names, rows) = self.delete_player(source, game, player, now_ms)?;
-        let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
-        Arc::make_mut(&mut self.global.forgotten).extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        let corrections = &mut self.global.pending.corrections;
-        corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
-        Ok(ForgetResult { player, hashes, rows })
-    }
-
-    /// Notes that names were forgotten, with the times of the requests, Unix ms.
-    pub fn note_forgotten(&mut self, names: &BTreeMap<NameHash, i64>) {
-        Arc::make_mut(&mut self.global.forgotten).extend(names);
-        self.global.pending.corrections.forgotten.extend(names.iter().map(|(hash, ms)| (*hash, *ms)));
-    }
-
-    /// Forgets a player as a log has recorded it: the player with a key and a name of this hash, if the state has that.
-    /// So does one that follows the log. Otherwise the placeholder that has replaced the name in the log.
-    pub fn forget_recorded(
-        &mut self,
-        source: &dyn StateReader,
-        game: &str,
-        placeholder: ForgottenPlaceholder,
-        recorded: Option<(PlayerKey, NameHash)>,
-    ) -> Result<(), CorrectionError> {
-        let Some((player, hash)) = recorded else { return self.forget_placeholder(source, game, placeholder) };
-        let forgotten_ms = placeholder.forgotten_ms;
-        if self.has_recorded_name(source, game, player, hash)? {
-            return self.forget_player(source, game, &PlayerSelector::Key(player.0), forgotten_ms).map(drop);
-        }
-        let forgotten = self.forget_placeholder(source, game, placeholder);
-        // The state has forgotten the name, whether or not it had the player.
-        self.note_forgotten(&BTreeMap::from([(hash, forgotten_ms)]));
-        forgotten
-    }
-
+impl ReadModel {
     /// Whether a player of a game has a name of this hash.
     pub fn has_recorded_name(
         &self,
@@ -87,38 +45,6 @@ impl Engine {
         Ok(players.iter().any(|(of, _)| self.game_name(*of) == Some(game)))
     }
 
-    /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
-    /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
-    pub fn forget_placeholder(
-        &mut self,
-        source: &dyn StateReader,
-        game: &str,
-        placeholder: ForgottenPlaceholder,
-    ) -> Result<(), CorrectionError> {
-        let player = PlayerSelector::Name(placeholder.to_string());
-        self.delete_player(source, game, &player, placeholder.forgotten_ms).map(drop)
-    }
-
-    /// Deletes a player of a game. Returns the key, all names and the number of rows.
-    fn delete_player(
-        &mut self,
-        source: &dyn StateReader,
-        game: &str,
-        player: &PlayerSelector,
-        now_ms: i64,
-    ) -> Result<(PlayerKey, Vec<String>, usize), CorrectionError> {
-        assert!(!self.has_changes(), "commit before correcting");
-        self.advance_time(now_ms);
-        let game_key = self.find_game(game)?;
-        let player = self.find_player_in_game(source, game_key, player)?;
-        let names = self.names_of(source, player).map_err(ViewError::Store)?;
-        let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Store)?;
-        self.remove_player(player, &names, RemovedPlayer { into: None });
-        let deleted = &mut self.global.pending.corrections.deleted_names;
-        deleted.extend(names.iter().map(|name| (game_key, name.clone())));
-        Ok((player, names, rows))
-    }
-
     /// Hashes of forgotten names, each with the time of the request, Unix ms; oldest first.
     pub fn forgotten(&self) -> Vec<(NameHash, i64)> {
         let mut all: Vec<(NameHash, i64)> = self.global.forgotten.iter().map(|(hash, ms)| (*hash, *ms)).collect();
@@ -134,15 +60,6 @@ impl Engine {
     /// How names are read from lists.
     pub fn name_rules(&self) -> &NameRules {
         &self.global.settings.rules.names
-    }
-
-    /// Allows a forgotten name again. Its history is not restored.
-    pub fn allow_name(&mut self, hash: NameHash) -> Result<(), CorrectionError> {
-        if Arc::make_mut(&mut self.global.forgotten).remove(&hash).is_none() {
-            return Err(CorrectionError::NotForgotten(hash));
-        }
-        self.global.pending.corrections.allowed_names.push(hash);
-        Ok(())
     }
 
     /// Forgotten names that were blanked in the last outcome, as the server wrote them. A
@@ -163,6 +80,91 @@ impl Engine {
         };
         snapshot.players.iter().any(|player| is_forgotten(&player.name))
     }
+}
+
+impl Engine {
+    /// Forgets a player of a game, with all their names.
+    pub fn forget_player(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        player: &PlayerSelector,
+        now_ms: i64,
+    ) -> Result<ForgetResult, CorrectionError> {
+        let (player, names, rows) = self.delete_player(source, game, player, now_ms)?;
+        let hashes: Vec<NameHash> = names.iter().map(|name| NameHash::of(game, name)).collect();
+        Arc::make_mut(&mut self.model.global.forgotten).extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        let corrections = &mut self.model.global.pending.corrections;
+        corrections.forgotten.extend(hashes.iter().map(|hash| (*hash, now_ms)));
+        Ok(ForgetResult { player, hashes, rows })
+    }
+
+    /// Notes that names were forgotten, with the times of the requests, Unix ms.
+    pub fn note_forgotten(&mut self, names: &BTreeMap<NameHash, i64>) {
+        Arc::make_mut(&mut self.model.global.forgotten).extend(names);
+        self.model.global.pending.corrections.forgotten.extend(names.iter().map(|(hash, ms)| (*hash, *ms)));
+    }
+
+    /// Forgets a player as a log has recorded it: the player with a key and a name of this hash, if the state has that.
+    /// So does one that follows the log. Otherwise the placeholder that has replaced the name in the log.
+    pub fn forget_recorded(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        placeholder: ForgottenPlaceholder,
+        recorded: Option<(PlayerKey, NameHash)>,
+    ) -> Result<(), CorrectionError> {
+        let Some((player, hash)) = recorded else { return self.forget_placeholder(source, game, placeholder) };
+        let forgotten_ms = placeholder.forgotten_ms;
+        if self.model.has_recorded_name(source, game, player, hash)? {
+            return self.forget_player(source, game, &PlayerSelector::Key(player.0), forgotten_ms).map(drop);
+        }
+        let forgotten = self.forget_placeholder(source, game, placeholder);
+        // The state has forgotten the name, whether or not it had the player.
+        self.note_forgotten(&BTreeMap::from([(hash, forgotten_ms)]));
+        forgotten
+    }
+
+    /// Forgets the placeholder of a forgotten player in a log, as [`Engine::forget_player`]
+    /// forgot the player. The placeholder is not the name of a person, so no hash is kept.
+    pub fn forget_placeholder(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        placeholder: ForgottenPlaceholder,
+    ) -> Result<(), CorrectionError> {
+        let player = PlayerSelector::Name(placeholder.to_string());
+        self.delete_player(source, game, &player, placeholder.forgotten_ms).map(drop)
+    }
+
+    /// Deletes a player of a game. Returns the key, all names and the number of rows.
+    fn delete_player(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        player: &PlayerSelector,
+        now_ms: i64,
+    ) -> Result<(PlayerKey, Vec<String>, usize), CorrectionError> {
+        assert!(!self.model.has_changes(), "commit before correcting");
+        self.advance_time(now_ms);
+        let game_key = self.model.find_game(game)?;
+        let player = self.model.find_player_in_game(source, game_key, player)?;
+        let names = self.model.names_of(source, player).map_err(ViewError::Store)?;
+        let rows = self.delete_player_data(source, game_key, player, &names).map_err(ViewError::Store)?;
+        self.remove_player(player, &names, RemovedPlayer { into: None });
+        let deleted = &mut self.model.global.pending.corrections.deleted_names;
+        deleted.extend(names.iter().map(|name| (game_key, name.clone())));
+        Ok((player, names, rows))
+    }
+
+    /// Allows a forgotten name again. Its history is not restored.
+    pub fn allow_name(&mut self, hash: NameHash) -> Result<(), CorrectionError> {
+        if Arc::make_mut(&mut self.model.global.forgotten).remove(&hash).is_none() {
+            return Err(CorrectionError::NotForgotten(hash));
+        }
+        self.model.global.pending.corrections.allowed_names.push(hash);
+        Ok(())
+    }
 
     fn delete_player_data(
         &mut self,
@@ -171,9 +173,9 @@ impl Engine {
         player: PlayerKey,
         names: &[String],
     ) -> Result<usize, ReadError> {
-        for index in 1..self.servers.len() {
+        for index in 1..self.model.servers.len() {
             let server = ServerKey(index as u32);
-            let Some(server_state) = self.servers[index].as_mut() else { continue };
+            let Some(server_state) = self.model.servers[index].as_mut() else { continue };
             let mut changed = false;
             for entry in server_state
                 .record
@@ -200,15 +202,15 @@ impl Engine {
             }
             if changed {
                 server_state.name_index = None;
-                self.global.server_changed(server);
+                self.model.global.server_changed(server);
             }
         }
-        self.global.delete_sessions(source, player)?;
+        self.model.global.delete_sessions(source, player)?;
         let servers = source.servers_with_best(player)?;
-        self.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
+        self.model.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let mut rows = 0;
-        for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
-            rows += self.global.delete_rows_of(source, window, game, player)?;
+        for window in self.model.global.meta.kept_windows().collect::<Vec<_>>() {
+            rows += self.model.global.delete_rows_of(source, window, game, player)?;
         }
         Ok(rows)
     }

@@ -9,7 +9,7 @@
 pub(super) mod forget;
 pub(super) mod reset_time;
 
-use super::{Engine, GlobalState, ReadError, RemovedPlayer, StateReader, ViewError};
+use super::{Engine, GlobalState, ReadError, ReadModel, RemovedPlayer, StateReader, ViewError};
 use crate::engine::boards::dirty::Groups;
 use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
@@ -44,123 +44,7 @@ pub enum CorrectionError {
     NotForgotten(NameHash),
 }
 
-impl Engine {
-    /// Merges two names of a game that belong to one person: in every window, all data of `from`
-    /// moves to `into`, and the names of `from` become names of `into`.
-    pub fn merge_players(
-        &mut self,
-        source: &dyn StateReader,
-        game: &str,
-        from: &PlayerSelector,
-        into: &PlayerSelector,
-    ) -> Result<MergeResult, CorrectionError> {
-        assert!(!self.has_changes(), "commit before correcting");
-        let game = self.find_game(game)?;
-        let from = self.find_player_in_game(source, game, from)?;
-        let into = self.find_player_in_game(source, game, into)?;
-        if from == into {
-            return Err(CorrectionError::SamePlayer(into));
-        }
-        let names = self.names_of(source, from).map_err(ViewError::Store)?;
-        let into_names = self.names_of(source, into).map_err(ViewError::Store)?;
-        let [from_name, into_name] = [&names, &into_names].map(|names| names.first().cloned().unwrap_or_default());
-        let rows = self.move_player(source, game, from, into).map_err(ViewError::Store)?;
-        self.remove_player(from, &names, RemovedPlayer { into: Some(into) });
-        self.global.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
-        Ok(MergeResult { from, into, rows, from_name, into_name })
-    }
-
-    /// Records that a player was removed; all names but the first are aliases. The outbox entry
-    /// is added even if the outbox is full: there are few of these, and the player's name may
-    /// be assigned to another player before the outbox has space.
-    pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], removal: RemovedPlayer) {
-        // The copy may contain rows of the player.
-        self.drop_large_weeks();
-        self.restart_server_close();
-        let global = &mut self.global;
-        global.meta.players_removed += 1;
-        let corrections = &mut global.pending.corrections;
-        corrections.removed_players.push((player, removal.into));
-        corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
-        global.name_cache.clear();
-        global.enqueue(OutboxKey::Player(player));
-        if global.settings.archive_enabled {
-            global.pending.outbox.insert(OutboxKey::Player(player));
-        }
-    }
-
-    fn move_player(
-        &mut self,
-        source: &dyn StateReader,
-        game: GameKey,
-        from: PlayerKey,
-        into: PlayerKey,
-    ) -> Result<usize, ReadError> {
-        for index in 1..self.servers.len() {
-            self.move_presence(source, ServerKey(index as u32), from, into)?;
-        }
-        self.global.move_sessions(source, from, into)?;
-        let mut rows = 0;
-        for window in self.global.meta.kept_windows().collect::<Vec<_>>() {
-            rows += self.global.move_window(source, game, window, from, into)?;
-        }
-        for server in source.servers_with_best(from)? {
-            let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = self.global.best_or_new(source, server, into, None)?;
-            best.merge(&best_from);
-            self.global.pending.best.insert((server, into), best);
-            self.global.pending.corrections.deleted_best.push((server, from));
-        }
-        Ok(rows)
-    }
-
-    /// Moves the live rows of both players to the pending rows. One presence on a server
-    /// remains and belongs to `into`.
-    fn move_presence(
-        &mut self,
-        source: &dyn StateReader,
-        server: ServerKey,
-        from: PlayerKey,
-        into: PlayerKey,
-    ) -> Result<(), ReadError> {
-        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
-        let global = &mut self.global;
-        for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
-            *player = into;
-            global.server_changed(server);
-        }
-        let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
-        let entries = last.entries.iter_mut();
-        let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
-        let mut presences: Vec<&mut Option<Presence>> = entries
-            .map(|entry| &mut entry.presence)
-            .filter(|presence| presence.as_ref().is_some_and(is_of_both))
-            .collect();
-        if presences.is_empty() {
-            return Ok(());
-        }
-        for presence in presences.iter_mut().filter_map(|presence| presence.as_mut()) {
-            for (window, row) in std::mem::take(&mut presence.rows) {
-                global.put_row(RowKey { window, server, player: presence.player }, &row);
-            }
-        }
-        let both = presences.len() > 1;
-        for presence in presences {
-            match presence {
-                Some(one) if both && one.player == from => {
-                    if let Some(session) = one.session {
-                        global.complete_session(source, server, (into, from), session, (last.t_ms, last.map))?;
-                    }
-                    *presence = None;
-                }
-                Some(one) => one.player = into,
-                None => (),
-            }
-        }
-        global.server_changed(server);
-        Ok(())
-    }
-
+impl ReadModel {
     pub(super) fn find_game(&self, game: &str) -> Result<GameKey, ViewError> {
         self.global.games.find(game).map(GameKey).ok_or_else(|| ViewError::UnknownGame {
             game: game.to_owned(),
@@ -203,6 +87,124 @@ impl Engine {
         let mut names: Vec<String> = record.into_iter().map(|record| record.name.into()).collect();
         names.extend(source.aliases(player)?);
         Ok(names)
+    }
+}
+
+impl Engine {
+    /// Merges two names of a game that belong to one person: in every window, all data of `from`
+    /// moves to `into`, and the names of `from` become names of `into`.
+    pub fn merge_players(
+        &mut self,
+        source: &dyn StateReader,
+        game: &str,
+        from: &PlayerSelector,
+        into: &PlayerSelector,
+    ) -> Result<MergeResult, CorrectionError> {
+        assert!(!self.model.has_changes(), "commit before correcting");
+        let game = self.model.find_game(game)?;
+        let from = self.model.find_player_in_game(source, game, from)?;
+        let into = self.model.find_player_in_game(source, game, into)?;
+        if from == into {
+            return Err(CorrectionError::SamePlayer(into));
+        }
+        let names = self.model.names_of(source, from).map_err(ViewError::Store)?;
+        let into_names = self.model.names_of(source, into).map_err(ViewError::Store)?;
+        let [from_name, into_name] = [&names, &into_names].map(|names| names.first().cloned().unwrap_or_default());
+        let rows = self.move_player(source, game, from, into).map_err(ViewError::Store)?;
+        self.remove_player(from, &names, RemovedPlayer { into: Some(into) });
+        self.model.global.pending.corrections.aliases.extend(names.into_iter().map(|name| (into, game, name)));
+        Ok(MergeResult { from, into, rows, from_name, into_name })
+    }
+
+    /// Records that a player was removed; all names but the first are aliases. The outbox entry
+    /// is added even if the outbox is full: there are few of these, and the player's name may
+    /// be assigned to another player before the outbox has space.
+    pub(super) fn remove_player(&mut self, player: PlayerKey, names: &[String], removal: RemovedPlayer) {
+        // The copy may contain rows of the player.
+        self.drop_large_weeks();
+        self.restart_server_close();
+        let global = &mut self.model.global;
+        global.meta.players_removed += 1;
+        let corrections = &mut global.pending.corrections;
+        corrections.removed_players.push((player, removal.into));
+        corrections.deleted_aliases.extend(names.iter().skip(1).map(|name| (player, name.clone())));
+        global.name_cache.clear();
+        global.enqueue(OutboxKey::Player(player));
+        if global.settings.archive_enabled {
+            global.pending.outbox.insert(OutboxKey::Player(player));
+        }
+    }
+
+    fn move_player(
+        &mut self,
+        source: &dyn StateReader,
+        game: GameKey,
+        from: PlayerKey,
+        into: PlayerKey,
+    ) -> Result<usize, ReadError> {
+        for index in 1..self.model.servers.len() {
+            self.move_presence(source, ServerKey(index as u32), from, into)?;
+        }
+        self.model.global.move_sessions(source, from, into)?;
+        let mut rows = 0;
+        for window in self.model.global.meta.kept_windows().collect::<Vec<_>>() {
+            rows += self.model.global.move_window(source, game, window, from, into)?;
+        }
+        for server in source.servers_with_best(from)? {
+            let Some(best_from) = source.best(server, from)? else { continue };
+            let mut best = self.model.global.best_or_new(source, server, into, None)?;
+            best.merge(&best_from);
+            self.model.global.pending.best.insert((server, into), best);
+            self.model.global.pending.corrections.deleted_best.push((server, from));
+        }
+        Ok(rows)
+    }
+
+    /// Moves the live rows of both players to the pending rows. One presence on a server
+    /// remains and belongs to `into`.
+    fn move_presence(
+        &mut self,
+        source: &dyn StateReader,
+        server: ServerKey,
+        from: PlayerKey,
+        into: PlayerKey,
+    ) -> Result<(), ReadError> {
+        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let global = &mut self.model.global;
+        for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
+            *player = into;
+            global.server_changed(server);
+        }
+        let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
+        let entries = last.entries.iter_mut();
+        let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
+        let mut presences: Vec<&mut Option<Presence>> = entries
+            .map(|entry| &mut entry.presence)
+            .filter(|presence| presence.as_ref().is_some_and(is_of_both))
+            .collect();
+        if presences.is_empty() {
+            return Ok(());
+        }
+        for presence in presences.iter_mut().filter_map(|presence| presence.as_mut()) {
+            for (window, row) in std::mem::take(&mut presence.rows) {
+                global.put_row(RowKey { window, server, player: presence.player }, &row);
+            }
+        }
+        let both = presences.len() > 1;
+        for presence in presences {
+            match presence {
+                Some(one) if both && one.player == from => {
+                    if let Some(session) = one.session {
+                        global.complete_session(source, server, (into, from), session, (last.t_ms, last.map))?;
+                    }
+                    *presence = None;
+                }
+                Some(one) => one.player = into,
+                None => (),
+            }
+        }
+        global.server_changed(server);
+        Ok(())
     }
 }
 

@@ -29,35 +29,35 @@ impl Engine {
     /// seen later end, and the next snapshot counts as after an invisible time. All scans are
     /// rescheduled.
     pub fn reset_time(&mut self, source: &dyn StoreReader, now_ms: i64) -> Result<TimeReset, ReadError> {
-        let previous_ms = self.global.meta.now_ms;
+        let previous_ms = self.model.global.meta.now_ms;
         let mut reset = TimeReset { previous_ms, now_ms, ..TimeReset::default() };
         if previous_ms <= now_ms {
             return Ok(reset);
         }
-        for index in 1..self.servers.len() {
+        for index in 1..self.model.servers.len() {
             reset.servers += u64::from(self.rewind_server(source, ServerKey(index as u32), now_ms)?);
         }
-        self.global.meta.now_ms = now_ms;
-        self.global.pending.meta = true;
-        self.global.current_windows = windows::current::CurrentWindows::default();
-        self.global.begin_session_generation();
+        self.model.global.meta.now_ms = now_ms;
+        self.model.global.pending.meta = true;
+        self.model.global.current_windows = windows::current::CurrentWindows::default();
+        self.model.global.begin_session_generation();
         // Their deadlines were times of the wrong clock.
         (self.online, self.invisible) = Default::default();
-        for server in (1..self.servers.len()).map(|index| ServerKey(index as u32)) {
+        for server in (1..self.model.servers.len()).map(|index| ServerKey(index as u32)) {
             self.queue_expiry(server);
             self.queue_invisible(server);
         }
         self.reschedule_all(now_ms);
-        for index in 1..self.servers.len() {
-            if self.servers[index]
+        for index in 1..self.model.servers.len() {
+            if self.model.servers[index]
                 .as_ref()
                 .is_some_and(|server_state| server_state.scan_requested && !server_state.record.removed)
             {
-                self.schedule.schedule_now(ServerKey(index as u32), now_ms);
+                self.model.schedule.schedule_now(ServerKey(index as u32), now_ms);
             }
         }
-        self.global.enqueue(OutboxKey::LaterRows);
-        let (weeks, calendar) = (self.global.meta.weeks.clone(), self.global.calendar);
+        self.model.global.enqueue(OutboxKey::LaterRows);
+        let (weeks, calendar) = (self.model.global.meta.weeks.clone(), self.model.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
             if !matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
                 self.begin_reopening(state.week);
@@ -71,8 +71,8 @@ impl Engine {
 
     /// Moves later times of a server to `now_ms`. Returns whether there were any.
     fn rewind_server(&mut self, source: &dyn StoreReader, server: ServerKey, now_ms: i64) -> Result<bool, ReadError> {
-        let calendar = self.global.calendar;
-        let Some(server_state) = self.server_state(server) else { return Ok(false) };
+        let calendar = self.model.global.calendar;
+        let Some(server_state) = self.model.server_state(server) else { return Ok(false) };
         let record = &server_state.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let seen_ms = record.last_snapshot.as_ref().map(|last| last.t_ms);
@@ -86,8 +86,8 @@ impl Engine {
         if was_seen_later {
             self.end_presences(source, server)?;
         }
-        let global = &mut self.global;
-        let server_state = self.servers[server.0 as usize].as_mut().expect("checked above");
+        let global = &mut self.model.global;
+        let server_state = self.model.servers[server.0 as usize].as_mut().expect("checked above");
         let record = &mut *server_state.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));

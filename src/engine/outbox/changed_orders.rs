@@ -14,18 +14,18 @@ impl Engine {
     /// Compares the orders of the settings with the archived ones. Without an archive there is
     /// nothing to compare; the next archive triggers the comparison.
     pub(in crate::engine) fn archive_changed_orders(&mut self) {
-        let settings = &self.global.settings;
+        let settings = &self.model.global.settings;
         if !settings.archive_enabled {
             return;
         }
         let orders = settings.order_overrides();
         // If nothing was ever archived, this is part of the first commit with outbox entries
         // and is no reason for a commit by itself.
-        let Some(before) = self.global.meta.archived_orders.replace(orders.clone()) else { return };
+        let Some(before) = self.model.global.meta.archived_orders.replace(orders.clone()) else { return };
         if before == orders {
             return;
         }
-        self.global.pending.meta = true;
+        self.model.global.pending.meta = true;
         // It has positions in the previous order.
         self.drop_large_weeks();
         let differ = |scope: Option<&Scope>| {
@@ -37,13 +37,13 @@ impl Engine {
         }
         let named = before.scopes().chain(orders.scopes()).filter(|scope| differ(Some(scope)));
         let key = |scope: &Scope| match scope {
-            Scope::Server(url) => self.by_url.get(url),
+            Scope::Server(url) => self.model.by_url.get(url),
             Scope::Game(_) | Scope::Tag(_) => None,
         };
         let servers: Vec<ServerKey> = named.filter_map(key).collect();
-        let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
+        let weeks: Vec<WeekKey> = self.model.global.meta.weeks.iter().map(|state| state.week).collect();
         for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
-            self.global.enqueue(OutboxKey::Week { week, server: *server });
+            self.model.global.enqueue(OutboxKey::Week { week, server: *server });
         }
     }
 }

@@ -92,12 +92,18 @@ impl Engine {
             }
         };
         let Some(mut large) = large else { return Ok(WeekChunk::NotAvailable) };
-        if !self.global.is_kept(large.week.into()) {
+        if !self.model.global.is_kept(large.week.into()) {
             return Ok(WeekChunk::NotAvailable);
         }
-        let most = self.global.settings.archive_chunk_rows;
-        let week =
-            self.week_archive(source, (large.week, large.server), &large.rows, after, most, BestPositionsIn::Week)?;
+        let most = self.model.global.settings.archive_chunk_rows;
+        let week = self.model.week_archive(
+            source,
+            (large.week, large.server),
+            &large.rows,
+            after,
+            most,
+            BestPositionsIn::Week,
+        )?;
         large.first_chunk_sent = true;
         let copy_id = large.copy_id;
         self.large_week = Some(large);
@@ -114,12 +120,14 @@ impl Engine {
         begun: Option<LargeWeek>,
         selection: RowSelection,
     ) -> Result<Option<LargeWeek>, ReadError> {
-        let counted =
-            self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, week.into(), server));
-        if !counted || !self.global.is_kept(week.into()) {
+        let counted = self
+            .model
+            .server_state(server)
+            .is_some_and(|server_state| self.model.is_counted(server_state, week.into(), server));
+        if !counted || !self.model.global.is_kept(week.into()) {
             return Ok(None);
         }
-        let closed = self.is_server_closed(week, server);
+        let closed = self.model.is_server_closed(week, server);
         let mut large = match begun {
             // Rows of an open week differ from those of the closed one.
             Some(begun) if begun.rows.closed == closed => begun,
@@ -127,17 +135,17 @@ impl Engine {
                 self.last_copy_id += 1;
                 let copy_id = self.last_copy_id;
                 let changed = match selection {
-                    RowSelection::Changed => self.global.archive_changes.begin_job(week, server),
+                    RowSelection::Changed => self.model.global.archive_changes.begin_job(week, server),
                     RowSelection::All => ChangedRows::All,
                 };
-                let rows = WeekRows::new((week, server), self.server_orders(server), closed, changed);
+                let rows = WeekRows::new((week, server), self.model.server_orders(server), closed, changed);
                 LargeWeek { week, server, copy_id, rows, is_read: false, is_complete: false, first_chunk_sent: false }
             }
         };
         if !large.is_read {
-            let most = self.global.settings.archive_chunk_rows;
-            let page = self.rows_after(source, week.into(), server, large.rows.last_read(), most)?;
-            large.rows.changed.add_players(self.live_players(week, server));
+            let most = self.model.global.settings.archive_chunk_rows;
+            let page = self.model.rows_after(source, week.into(), server, large.rows.last_read(), most)?;
+            large.rows.changed.add_players(self.model.live_players(week, server));
             large.rows.push_rows(&page.rows);
             large.is_read = page.is_last;
         } else if !large.is_complete {

@@ -17,7 +17,7 @@ use self::changes::ChangedRows;
 use self::week_rows::WeekRows;
 
 use super::rows::RowPage;
-use super::{Engine, ReadError, RemovedPlayer, StateReader, StoreReader};
+use super::{Engine, ReadError, ReadModel, RemovedPlayer, StateReader, StoreReader};
 pub(super) use crate::engine::outbox::large_week::LargeWeek;
 pub use crate::engine::outbox::resend::WeekRangeError;
 pub use crate::engine::outbox::writer::{WriterPlan, WriterRefusal};
@@ -49,73 +49,10 @@ enum BestPositionsIn {
     Objects,
 }
 
-impl Engine {
+impl ReadModel {
     /// The entries of the outbox that are tasks.
     pub fn archive_tasks(&self, source: &dyn StoreReader) -> Vec<OutboxEntry> {
         source.outbox(Some(LAST_JOB), TASKS_MAX)
-    }
-
-    /// Removes archived entries from the outbox, unless they changed since.
-    pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
-        self.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
-        for entry in entries {
-            if let OutboxKey::Week { week, server } = entry.key {
-                self.global.archive_changes.end_job(week, server);
-            }
-        }
-    }
-
-    /// Records what the outbox contains at the start: its weeks are archived completely.
-    pub fn load_outbox(&mut self, source: &dyn StoreReader) {
-        self.set_outbox_len(source.outbox_len());
-        for entry in source.outbox(None, usize::MAX) {
-            if let OutboxKey::Week { week, server } = entry.key {
-                self.global.archive_changes.add_all_rows(week, server);
-            }
-        }
-    }
-
-    /// Sets the length of the outbox after a commit.
-    pub fn set_outbox_len(&mut self, len: usize) {
-        let outbox_full = len >= self.global.settings.outbox_entries_max;
-        if outbox_full != self.global.settings.outbox_full {
-            Arc::make_mut(&mut self.global.settings).outbox_full = outbox_full;
-        }
-    }
-
-    /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
-    /// a deleted object. At most `entries_max`, and none after the entry with which
-    /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
-    pub fn archive_jobs(
-        &mut self,
-        source: &dyn StoreReader,
-        after: Option<OutboxKey>,
-        before: Option<OutboxKey>,
-        entries_max: usize,
-        rows_max: usize,
-    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
-        assert!(!self.has_changes(), "commit before archiving");
-        let mut jobs = Vec::new();
-        let mut rows = 0;
-        for entry in source.outbox(after, entries_max) {
-            if entry.key > LAST_JOB || before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
-                break;
-            }
-            let job = match entry.key {
-                OutboxKey::Week { week, server } => {
-                    // A copy that was begun for an earlier job lacks changes since.
-                    self.large_week.take_if(|large| (large.week, large.server) == (week, server));
-                    let changed = self.global.archive_changes.begin_job(week, server);
-                    self.week_job(source, week, server, changed, BestPositionsIn::Week)?
-                }
-                key => self.archive_job(source, key)?,
-            };
-            if let Some(ArchiveJob::Week(week)) = &job {
-                rows += week.rows.len() + week.maps.len();
-            }
-            jobs.push((entry, job));
-        }
-        Ok(jobs)
     }
 
     /// `None`: the object was deleted with its week and there is nothing to write.
@@ -319,5 +256,70 @@ impl Engine {
             steps: if after.is_none() { week_rows.steps() } else { Vec::new() },
             best,
         })
+    }
+}
+
+impl Engine {
+    /// Removes archived entries from the outbox, unless they changed since.
+    pub fn acknowledge_archived(&mut self, entries: &[OutboxEntry]) {
+        self.model.global.pending.acknowledged.extend(entries.iter().map(|e| (e.key, e.seq)));
+        for entry in entries {
+            if let OutboxKey::Week { week, server } = entry.key {
+                self.model.global.archive_changes.end_job(week, server);
+            }
+        }
+    }
+
+    /// Records what the outbox contains at the start: its weeks are archived completely.
+    pub fn load_outbox(&mut self, source: &dyn StoreReader) {
+        self.set_outbox_len(source.outbox_len());
+        for entry in source.outbox(None, usize::MAX) {
+            if let OutboxKey::Week { week, server } = entry.key {
+                self.model.global.archive_changes.add_all_rows(week, server);
+            }
+        }
+    }
+
+    /// Sets the length of the outbox after a commit.
+    pub fn set_outbox_len(&mut self, len: usize) {
+        let outbox_full = len >= self.model.global.settings.outbox_entries_max;
+        if outbox_full != self.model.global.settings.outbox_full {
+            Arc::make_mut(&mut self.model.global.settings).outbox_full = outbox_full;
+        }
+    }
+
+    /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
+    /// a deleted object. At most `entries_max`, and none after the entry with which
+    /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
+    pub fn archive_jobs(
+        &mut self,
+        source: &dyn StoreReader,
+        after: Option<OutboxKey>,
+        before: Option<OutboxKey>,
+        entries_max: usize,
+        rows_max: usize,
+    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
+        assert!(!self.model.has_changes(), "commit before archiving");
+        let mut jobs = Vec::new();
+        let mut rows = 0;
+        for entry in source.outbox(after, entries_max) {
+            if entry.key > LAST_JOB || before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
+                break;
+            }
+            let job = match entry.key {
+                OutboxKey::Week { week, server } => {
+                    // A copy that was begun for an earlier job lacks changes since.
+                    self.large_week.take_if(|large| (large.week, large.server) == (week, server));
+                    let changed = self.model.global.archive_changes.begin_job(week, server);
+                    self.model.week_job(source, week, server, changed, BestPositionsIn::Week)?
+                }
+                key => self.model.archive_job(source, key)?,
+            };
+            if let Some(ArchiveJob::Week(week)) = &job {
+                rows += week.rows.len() + week.maps.len();
+            }
+            jobs.push((entry, job));
+        }
+        Ok(jobs)
     }
 }

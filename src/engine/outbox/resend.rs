@@ -4,7 +4,7 @@
 //! Weeks are added to the outbox, some servers in each step, so many servers do not delay the
 //! engine. A request for everything starts a resync. Each step is an event, so it survives a crash.
 
-use super::{Engine, StoreReader};
+use super::{Engine, ReadModel, StoreReader};
 use crate::model::archive::ResendStep;
 use crate::model::calendar::week_label;
 use crate::model::outbox::ArchiveStep;
@@ -32,7 +32,7 @@ fn kept_text(kept: Option<(WeekKey, WeekKey)>) -> String {
     kept.map_or("no week yet".to_owned(), |(first, last)| range_text(first, last))
 }
 
-impl Engine {
+impl ReadModel {
     /// The kept weeks from `first` through `last`, or all, in order. A week without any scan
     /// between two kept ones is omitted.
     pub fn archived_weeks(&self, range: Option<(WeekKey, WeekKey)>) -> Result<Vec<WeekKey>, WeekRangeError> {
@@ -77,38 +77,40 @@ impl Engine {
         (ResendStep::Queued { servers, next }, Some(ArchiveStep::Resend { week, from, servers: servers_max }))
     }
 
-    /// Applies what [`Engine::plan_resend`] has planned.
-    pub(super) fn resend_week(&mut self, week: WeekKey, from: ServerKey, servers_max: u32) {
-        if !self.global.is_kept(week.into()) {
-            return;
-        }
-        let servers: Vec<ServerKey> = self.resent_servers(from, servers_max).collect();
-        for server in servers {
-            self.global.enqueue(OutboxKey::Week { week, server });
-        }
-        if from.0.saturating_add(servers_max) >= self.global.meta.next_server {
-            self.global.enqueue(OutboxKey::WeekTotals(week));
-            self.global.enqueue(OutboxKey::TopBoards(week.into()));
-        }
-    }
-
     fn resent_servers(&self, from: ServerKey, servers_max: u32) -> impl Iterator<Item = ServerKey> {
         let until = from.0.saturating_add(servers_max).min(self.global.meta.next_server);
         (from.0..until).map(ServerKey).filter(|key| self.server_state(*key).is_some())
     }
 
-    /// Begins a resync, or repeats the one in progress.
-    pub(super) fn resend_all(&mut self, repairs: bool) {
-        self.global.require_resync();
-        self.global.meta.resync_state.repairs = repairs;
-        let weeks: Vec<WeekKey> = self.global.meta.weeks.iter().map(|state| state.week).collect();
-        for &week in &weeks {
-            self.global.enqueue(OutboxKey::WeekTotals(week));
-        }
-    }
-
     /// The number of weeks of servers that the state keeps.
     pub fn server_weeks(&self) -> u64 {
         (self.global.meta.weeks.len() * self.servers.iter().flatten().count()) as u64
+    }
+}
+
+impl Engine {
+    /// Applies what [`ReadModel::plan_resend`] has planned.
+    pub(super) fn resend_week(&mut self, week: WeekKey, from: ServerKey, servers_max: u32) {
+        if !self.model.global.is_kept(week.into()) {
+            return;
+        }
+        let servers: Vec<ServerKey> = self.model.resent_servers(from, servers_max).collect();
+        for server in servers {
+            self.model.global.enqueue(OutboxKey::Week { week, server });
+        }
+        if from.0.saturating_add(servers_max) >= self.model.global.meta.next_server {
+            self.model.global.enqueue(OutboxKey::WeekTotals(week));
+            self.model.global.enqueue(OutboxKey::TopBoards(week.into()));
+        }
+    }
+
+    /// Begins a resync, or repeats the one in progress.
+    pub(super) fn resend_all(&mut self, repairs: bool) {
+        self.model.global.require_resync();
+        self.model.global.meta.resync_state.repairs = repairs;
+        let weeks: Vec<WeekKey> = self.model.global.meta.weeks.iter().map(|state| state.week).collect();
+        for &week in &weeks {
+            self.model.global.enqueue(OutboxKey::WeekTotals(week));
+        }
     }
 }

@@ -11,7 +11,7 @@
 use std::mem::Discriminant;
 
 use super::changes::ChangedRows;
-use super::{BestPositionsIn, Engine, ReadError, StoreReader};
+use super::{BestPositionsIn, Engine, ReadError, ReadModel, StoreReader};
 use crate::engine::GlobalState;
 use crate::model::archive::{ArchiveJob, KeyRange, ObjectRange, PlayerKeyRange, ResyncChunk, ResyncStep};
 use crate::model::commit::Meta;
@@ -35,18 +35,10 @@ impl GlobalState {
     }
 }
 
-impl Engine {
+impl ReadModel {
     /// The ID of the archive that this state fills; `None`: none so far.
     pub fn archive_id(&self) -> Option<u64> {
         self.global.meta.resync_state.archive_id
-    }
-
-    /// From now on nothing is noted for the archive, if there was none so far: the first one gets everything by a
-    /// resync, which would write once more what the outbox has.
-    pub fn leave_all_to_first_archive(&mut self) {
-        if self.archive_id().is_none() {
-            self.global.require_resync();
-        }
     }
 
     /// Whether the resync in progress replaces and deletes what differs in the archive.
@@ -54,26 +46,11 @@ impl Engine {
         self.global.meta.resync && self.global.meta.resync_state.repairs
     }
 
-    /// Everything pending was in the archive at `at_ms`.
-    pub fn archive_completed(&mut self, at_ms: i64) {
-        self.global.archive_complete_ms = Some(at_ms);
-        self.global.pending.archive_complete = true;
-    }
-
     /// The largest keys that were ever assigned, 0 if there is none. No key in the archive of this
     /// state is larger.
     pub fn last_keys(&self) -> LastKeys {
         let Meta { next_game, next_map, next_player, next_server, .. } = &self.global.meta;
         LastKeys { game: next_game - 1, map: next_map - 1, player: next_player - 1, server: next_server - 1 }
-    }
-
-    /// Archives all weeks again, in addition to the rest of a resync in progress.
-    pub(in crate::engine) fn resync_weeks(&mut self) {
-        let meta = &mut self.global.meta;
-        let next = &mut meta.resync_state.next;
-        *next = if meta.resync { ResyncCursor::WEEKS.min(*next) } else { ResyncCursor::WEEKS };
-        meta.resync = true;
-        self.global.pending.meta = true;
     }
 
     /// The chunk at `from`, or at the first position that is not acknowledged. It reads
@@ -109,7 +86,7 @@ impl Engine {
         rows_max: usize,
     ) -> Result<ResyncChunk, ReadError> {
         let chunk = ResyncChunk { from, next: from, range: None, names: vec![], records: vec![], postponed: vec![] };
-        let mut reader = ChunkReader { engine: self, source, chunk, rows: 0 };
+        let mut reader = ChunkReader { model: self, source, chunk, rows: 0 };
         for step in 0..steps_max {
             let at = reader.chunk.next;
             reader.chunk.next = match at {
@@ -167,11 +144,41 @@ impl Engine {
         })
     }
 
+    /// The position of the resync; `None`: none is needed.
+    pub fn resync_position(&self) -> Option<ResyncCursor> {
+        self.global.meta.resync.then_some(self.global.meta.resync_state.next)
+    }
+}
+
+impl Engine {
+    /// From now on nothing is noted for the archive, if there was none so far: the first one gets everything by a
+    /// resync, which would write once more what the outbox has.
+    pub fn leave_all_to_first_archive(&mut self) {
+        if self.model.archive_id().is_none() {
+            self.model.global.require_resync();
+        }
+    }
+
+    /// Everything pending was in the archive at `at_ms`.
+    pub fn archive_completed(&mut self, at_ms: i64) {
+        self.model.global.archive_complete_ms = Some(at_ms);
+        self.model.global.pending.archive_complete = true;
+    }
+
+    /// Archives all weeks again, in addition to the rest of a resync in progress.
+    pub(in crate::engine) fn resync_weeks(&mut self) {
+        let meta = &mut self.model.global.meta;
+        let next = &mut meta.resync_state.next;
+        *next = if meta.resync { ResyncCursor::WEEKS.min(*next) } else { ResyncCursor::WEEKS };
+        meta.resync = true;
+        self.model.global.pending.meta = true;
+    }
+
     /// A chunk is written, except for `postponed`, which is added to the outbox. Returns
     /// whether the chunk was the next one: if not, the resync was restarted and continues at
     /// another position.
     pub fn acknowledge_resync(&mut self, from: ResyncCursor, next: ResyncCursor, postponed: &[OutboxKey]) -> bool {
-        let meta = &mut self.global.meta;
+        let meta = &mut self.model.global.meta;
         let state = &mut meta.resync_state;
         if !meta.resync || state.next != from {
             return false;
@@ -181,27 +188,22 @@ impl Engine {
             meta.resync = state.repeat;
             (state.next, state.repeat, state.repairs) = (ResyncCursor::START, false, state.repairs && state.repeat);
             for window in meta.kept_windows().collect::<Vec<_>>() {
-                self.global.enqueue_now(OutboxKey::TopBoards(window));
+                self.model.global.enqueue_now(OutboxKey::TopBoards(window));
             }
-            self.global.enqueue_now(OutboxKey::LaterRows);
+            self.model.global.enqueue_now(OutboxKey::LaterRows);
         }
-        self.global.pending.meta = true;
+        self.model.global.pending.meta = true;
         for &key in postponed {
-            self.global.enqueue_now(key);
+            self.model.global.enqueue_now(key);
         }
         true
     }
 
     /// Another engine has completed the resync.
     pub(in crate::engine) fn end_resync(&mut self) {
-        let meta = &mut self.global.meta;
+        let meta = &mut self.model.global.meta;
         let archive_id = meta.resync_state.archive_id;
         (meta.resync, meta.resync_state) = (false, ResyncState { archive_id, ..ResyncState::default() });
-    }
-
-    /// The position of the resync; `None`: none is needed.
-    pub fn resync_position(&self) -> Option<ResyncCursor> {
-        self.global.meta.resync.then_some(self.global.meta.resync_state.next)
     }
 }
 
@@ -230,7 +232,7 @@ fn number(at: ResyncCursor) -> u32 {
 
 /// A chunk that is being read.
 struct ChunkReader<'a> {
-    engine: &'a Engine,
+    model: &'a ReadModel,
     source: &'a dyn StoreReader,
     chunk: ResyncChunk,
     /// Rows of players, maps and lists in the chunk.
@@ -240,7 +242,7 @@ struct ChunkReader<'a> {
 impl ChunkReader<'_> {
     /// Reads the object at a position. Returns the next position.
     fn step(&mut self, at: ResyncCursor) -> Result<ResyncCursor, ReadError> {
-        let meta = &self.engine.global.meta;
+        let meta = &self.model.global.meta;
         Ok(match at {
             ResyncCursor::Game(key) if key.0 < meta.next_game => {
                 self.name(OutboxKey::Game(key))?;
@@ -277,7 +279,7 @@ impl ChunkReader<'_> {
                 }
             }
             ResyncCursor::BestPositions { server, after } if server.0 < meta.next_server => {
-                let best = self.engine.best_positions(self.source, server, after)?;
+                let best = self.model.best_positions(self.source, server, after)?;
                 let through = best.players.through;
                 if through.is_some() && at != self.chunk.from {
                     // A part of a server is a chunk of its own.
@@ -325,13 +327,13 @@ impl ChunkReader<'_> {
     }
 
     fn name(&mut self, key: OutboxKey) -> Result<(), ReadError> {
-        self.chunk.names.extend(self.engine.archive_job(self.source, key)?);
+        self.chunk.names.extend(self.model.archive_job(self.source, key)?);
         Ok(())
     }
 
     /// A server, preceded by the players of its list.
     fn server(&mut self, key: ServerKey) -> Result<(), ReadError> {
-        let Some(server) = self.engine.server_archive(key) else { return Ok(()) };
+        let Some(server) = self.model.server_archive(key) else { return Ok(()) };
         for player in server.list.iter().filter_map(|entry| entry.player) {
             self.name(OutboxKey::Player(player))?;
         }
@@ -341,7 +343,7 @@ impl ChunkReader<'_> {
     }
 
     fn week(&mut self, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
-        match self.engine.week_job(self.source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
+        match self.model.week_job(self.source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
             Some(ArchiveJob::Week(job)) => {
                 self.rows += 1 + job.rows.len() + job.maps.len();
                 self.chunk.records.push(ArchiveJob::Week(job));

@@ -10,56 +10,12 @@
 use std::collections::BTreeSet;
 
 use super::changes::ChangedRows;
-use super::{BestPositionsIn, Engine, ReadError, StoreReader};
+use super::{BestPositionsIn, Engine, ReadError, ReadModel, StoreReader};
 use crate::model::archive::{ArchiveJob, ExpectedObjects, ExpectedStep, ExpectedWeek, ResyncChunk};
 use crate::model::outbox::ResyncCursor;
 use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
-impl Engine {
-    /// The values of a week of at most `servers_max` servers from a key on, and none after the
-    /// server with which the rows reach `rows_max`; if `only` is given, only of these servers.
-    /// Begins to note changes. All changes must be committed.
-    pub fn expected_weeks(
-        &mut self,
-        source: &dyn StoreReader,
-        week: WeekKey,
-        from: ServerKey,
-        only: Option<&BTreeSet<ServerKey>>,
-        servers_max: usize,
-        rows_max: usize,
-    ) -> Result<ExpectedStep, ReadError> {
-        assert!(!self.has_changes(), "commit before verifying");
-        if self.global.meta.resync || !self.global.records_archive_changes() {
-            return Ok(ExpectedStep::Resync);
-        }
-        if !self.global.is_kept(week.into()) {
-            return Ok(ExpectedStep::NotKept);
-        }
-        self.global.archive_changes.begin_watch();
-        // Its rows were read earlier.
-        self.verified_week = None;
-        let end = self.global.meta.next_server;
-        let (mut weeks, mut rows) = (Vec::new(), 0);
-        let mut next = from.0;
-        while next < end && weeks.len() < servers_max && rows < rows_max {
-            let server = ServerKey(next);
-            next += 1;
-            if only.is_some_and(|only| !only.contains(&server)) {
-                continue;
-            }
-            let Some(server_state) = self.server_state(server) else { continue };
-            let url = server_state.record.url.as_str().to_owned();
-            let values = match self.week_job(source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
-                Some(ArchiveJob::Week(values)) => Some(values),
-                _ => None,
-            };
-            rows += values.as_ref().map_or(0, |values| values.rows.len() + values.maps.len());
-            let is_pending = source.outbox_contains(OutboxKey::Week { week, server });
-            weeks.push(ExpectedWeek { server, url, is_pending, values });
-        }
-        Ok(ExpectedStep::Weeks { weeks, next: Some(ServerKey(next)).filter(|_| next < end) })
-    }
-
+impl ReadModel {
     /// Which of these weeks have changed since their values were read.
     pub fn changed_weeks(&self, week: WeekKey, servers: &[ServerKey]) -> Vec<ServerKey> {
         let has_changed = |server| self.global.archive_changes.has_changed(week, server);
@@ -107,10 +63,56 @@ impl Engine {
     pub fn kept_windows(&self) -> Vec<WindowKey> {
         self.global.meta.kept_windows().collect()
     }
+}
+
+impl Engine {
+    /// The values of a week of at most `servers_max` servers from a key on, and none after the
+    /// server with which the rows reach `rows_max`; if `only` is given, only of these servers.
+    /// Begins to note changes. All changes must be committed.
+    pub fn expected_weeks(
+        &mut self,
+        source: &dyn StoreReader,
+        week: WeekKey,
+        from: ServerKey,
+        only: Option<&BTreeSet<ServerKey>>,
+        servers_max: usize,
+        rows_max: usize,
+    ) -> Result<ExpectedStep, ReadError> {
+        assert!(!self.model.has_changes(), "commit before verifying");
+        if self.model.global.meta.resync || !self.model.global.records_archive_changes() {
+            return Ok(ExpectedStep::Resync);
+        }
+        if !self.model.global.is_kept(week.into()) {
+            return Ok(ExpectedStep::NotKept);
+        }
+        self.model.global.archive_changes.begin_watch();
+        // Its rows were read earlier.
+        self.verified_week = None;
+        let end = self.model.global.meta.next_server;
+        let (mut weeks, mut rows) = (Vec::new(), 0);
+        let mut next = from.0;
+        while next < end && weeks.len() < servers_max && rows < rows_max {
+            let server = ServerKey(next);
+            next += 1;
+            if only.is_some_and(|only| !only.contains(&server)) {
+                continue;
+            }
+            let Some(server_state) = self.model.server_state(server) else { continue };
+            let url = server_state.record.url.as_str().to_owned();
+            let values = match self.model.week_job(source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
+                Some(ArchiveJob::Week(values)) => Some(values),
+                _ => None,
+            };
+            rows += values.as_ref().map_or(0, |values| values.rows.len() + values.maps.len());
+            let is_pending = source.outbox_contains(OutboxKey::Week { week, server });
+            weeks.push(ExpectedWeek { server, url, is_pending, values });
+        }
+        Ok(ExpectedStep::Weeks { weeks, next: Some(ServerKey(next)).filter(|_| next < end) })
+    }
 
     /// Ends a verification.
     pub fn end_verification(&mut self) {
-        self.global.archive_changes.end_watch();
+        self.model.global.archive_changes.end_watch();
         self.verified_week = None;
     }
 }

@@ -1,7 +1,7 @@
 //! Which archive this state fills, and whether it may write it: by the id of the state in the archive, and by the
 //! row of the last writer (`model/outbox.rs`, [`ArchiveWriter`]).
 
-use super::Engine;
+use super::{Engine, ReadModel};
 use crate::model::outbox::{ArchiveAge, ArchiveStep, ArchiveWriter, ResyncState, WriterBeat, WriterRow};
 
 /// How the archive's worker may write.
@@ -30,7 +30,7 @@ pub enum WriterRefusal {
 /// time plan different ones.
 const EPOCH_STEP_MAX: u64 = 1 << 20;
 
-impl Engine {
+impl ReadModel {
     /// The right to write an archive, and the events that this needs, in order. `found`: the id in the archive.
     /// `row`: the row of its last writer. `random` must not have been used by any state.
     pub fn plan_archive_writer(
@@ -76,17 +76,24 @@ impl Engine {
         Ok((WriterPlan { id, previous, epoch, is_older }, steps))
     }
 
+    /// The last transaction of this state that the archive has acknowledged; `None`: it has none.
+    pub fn archive_written_at(&self) -> Option<WriterBeat> {
+        self.global.meta.archive_writer.map(|writer| writer.last)
+    }
+}
+
+impl Engine {
     /// Applies an event that changes what is archived and where.
     pub fn apply_archive_step(&mut self, step: ArchiveStep) {
-        let meta = &mut self.global.meta;
-        self.global.pending.meta = true;
+        let meta = &mut self.model.global.meta;
+        self.model.global.pending.meta = true;
         match step {
             ArchiveStep::Claim { id } => {
                 meta.resync = true;
                 meta.resync_state = ResyncState { archive_id: Some(id), ..ResyncState::default() };
                 meta.archive_writer = None;
-                self.global.archive_complete_ms = None;
-                self.global.pending.archive_complete = true;
+                self.model.global.archive_complete_ms = None;
+                self.model.global.pending.archive_complete = true;
             }
             ArchiveStep::Epoch { previous, epoch } => {
                 let known = meta.archive_writer.unwrap_or_default();
@@ -111,18 +118,13 @@ impl Engine {
         }
     }
 
-    /// The last transaction of this state that the archive has acknowledged; `None`: it has none.
-    pub fn archive_written_at(&self) -> Option<WriterBeat> {
-        self.global.meta.archive_writer.map(|writer| writer.last)
-    }
-
     /// The archive has acknowledged transactions of this writer.
     pub fn archive_acknowledged(&mut self, at: WriterBeat) {
-        if let Some(writer) = &mut self.global.meta.archive_writer
+        if let Some(writer) = &mut self.model.global.meta.archive_writer
             && writer.last.epoch == at.epoch
         {
             writer.last.beat = writer.last.beat.max(at.beat);
-            self.global.pending.meta = true;
+            self.model.global.pending.meta = true;
         }
     }
 }

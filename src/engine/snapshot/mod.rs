@@ -12,7 +12,7 @@ mod screening;
 
 use self::compare::{ListChange, RoundEnd};
 use self::screening::ScreeningResult;
-use super::{Engine, GlobalState, Notice, Outcome, ReadError, ServerState, StoreReader};
+use super::{Engine, GlobalState, Notice, Outcome, ReadError, ReadModel, ServerState, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
@@ -27,62 +27,7 @@ const LATE_SCAN_MS: i64 = 2_000;
 /// Pause before a first scan is repeated after a local failure.
 const FIRST_SCAN_RETRY_MS: i64 = 60_000;
 
-impl Engine {
-    pub(super) fn handle_scanned(
-        &mut self,
-        source: &dyn StoreReader,
-        server: ServerKey,
-        id: u64,
-        sent_ms: Option<i64>,
-        outcome: Outcome,
-    ) -> Result<(), ReadError> {
-        let t_ms = outcome.t_ms();
-        let Some(scan) = self.schedule.complete(server, id).or_else(|| self.earlier_scan(server, id, &outcome)) else {
-            return Ok(()); // cancelled, or missed before a restart
-        };
-        self.advance_time(t_ms);
-        let is_in_flight = self.schedule.is_in_flight(server);
-        let Some(server_state) = self.server_state_mut(server) else { return Ok(()) };
-        server_state.scan_requested &= is_in_flight;
-        if server_state.record.removed {
-            return Ok(());
-        }
-        let class_before = server_state.record.class;
-        let missed = match &outcome {
-            Outcome::Snapshot(_) => None,
-            Outcome::Miss { reason, .. } => Some(reason.clone()),
-        };
-        let change = self.apply_outcome(source, server, outcome)?;
-        let full = change.is_some();
-        self.plan_elastic(server, scan, change);
-        let partial = missed.is_none() && !full;
-        let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
-        // A requested scan is due at once, and many of them may wait for the scanner's budgets.
-        // So the lag is counted for scheduled scans only.
-        if let Some(lag_ms) = lag_ms.filter(|_| !scan.requested) {
-            self.lag_histogram.add(lag_ms);
-            self.counts.late_scans += u64::from(lag_ms > LATE_SCAN_MS);
-        }
-        let by_class = match (full, partial) {
-            (true, _) => &mut self.counts.snapshots_by_class,
-            (false, true) => &mut self.counts.partial_snapshots_by_class,
-            (false, false) => &mut self.counts.misses_by_class,
-        };
-        by_class[usize::from(scan.class.number()) - 1] += 1;
-        let class = self.server_state(server).expect("checked above").record.class;
-        self.notices.push_back(Notice {
-            server,
-            t_ms,
-            requested: scan.requested,
-            partial,
-            class_before,
-            class,
-            lag_ms,
-            missed,
-        });
-        Ok(())
-    }
-
+impl ReadModel {
     /// Whether an outcome is that of a scan of an earlier process, and comes too late: the server was scanned or added since
     /// (the other process may have had another server under the key, or may have applied this outcome), or the newest
     /// outcome is much newer.
@@ -107,14 +52,73 @@ impl Engine {
         let scan = InFlight { id, due_ms: snapshot.t_ms, class, requested: false, elastic: false };
         self.schedule.is_earlier(id).then_some(scan)
     }
+}
+
+impl Engine {
+    pub(super) fn handle_scanned(
+        &mut self,
+        source: &dyn StoreReader,
+        server: ServerKey,
+        id: u64,
+        sent_ms: Option<i64>,
+        outcome: Outcome,
+    ) -> Result<(), ReadError> {
+        let t_ms = outcome.t_ms();
+        let Some(scan) =
+            self.model.schedule.complete(server, id).or_else(|| self.model.earlier_scan(server, id, &outcome))
+        else {
+            return Ok(()); // cancelled, or missed before a restart
+        };
+        self.advance_time(t_ms);
+        let is_in_flight = self.model.schedule.is_in_flight(server);
+        let Some(server_state) = self.server_state_mut(server) else { return Ok(()) };
+        server_state.scan_requested &= is_in_flight;
+        if server_state.record.removed {
+            return Ok(());
+        }
+        let class_before = server_state.record.class;
+        let missed = match &outcome {
+            Outcome::Snapshot(_) => None,
+            Outcome::Miss { reason, .. } => Some(reason.clone()),
+        };
+        let change = self.apply_outcome(source, server, outcome)?;
+        let full = change.is_some();
+        self.plan_elastic(server, scan, change);
+        let partial = missed.is_none() && !full;
+        let lag_ms = sent_ms.map(|sent| sent - scan.due_ms);
+        // A requested scan is due at once, and many of them may wait for the scanner's budgets.
+        // So the lag is counted for scheduled scans only.
+        if let Some(lag_ms) = lag_ms.filter(|_| !scan.requested) {
+            self.model.lag_histogram.add(lag_ms);
+            self.model.counts.late_scans += u64::from(lag_ms > LATE_SCAN_MS);
+        }
+        let by_class = match (full, partial) {
+            (true, _) => &mut self.model.counts.snapshots_by_class,
+            (false, true) => &mut self.model.counts.partial_snapshots_by_class,
+            (false, false) => &mut self.model.counts.misses_by_class,
+        };
+        by_class[usize::from(scan.class.number()) - 1] += 1;
+        let class = self.model.server_state(server).expect("checked above").record.class;
+        self.notices.push_back(Notice {
+            server,
+            t_ms,
+            requested: scan.requested,
+            partial,
+            class_before,
+            class,
+            lag_ms,
+            missed,
+        });
+        Ok(())
+    }
 
     /// Handles a scan that failed for a local reason. This says nothing about the server, so
     /// the scan is scheduled again. A server that was never scanned has no interval, so its
     /// first scan is repeated after a pause.
     pub fn handle_local_scan_failure(&mut self, server: ServerKey, id: u64, t_ms: i64, reason: &str) {
-        let Some(scan) = self.schedule.complete(server, id) else { return };
+        let Some(scan) = self.model.schedule.complete(server, id) else { return };
         self.advance_time(t_ms);
-        let now_ms = self.now_ms();
+        let now_ms = self.model.now_ms();
         let Some(server_state) = self.server_state_mut(server) else { return };
         if server_state.record.removed {
             return;
@@ -133,8 +137,8 @@ impl Engine {
             missed: Some(reason.to_owned()),
         });
         match awaits_first_scan {
-            true => self.schedule.schedule_now(server, now_ms + FIRST_SCAN_RETRY_MS),
-            false => self.schedule.schedule_next(server, class, now_ms),
+            true => self.model.schedule.schedule_now(server, now_ms + FIRST_SCAN_RETRY_MS),
+            false => self.model.schedule.schedule_next(server, class, now_ms),
         }
     }
 
@@ -147,19 +151,19 @@ impl Engine {
         outcome: Outcome,
     ) -> Result<Option<ListChange>, ReadError> {
         let t_ms = outcome.t_ms();
-        self.global.blanked_names.clear();
-        let server_state = self.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
+        self.model.global.blanked_names.clear();
+        let server_state = self.model.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
         let latest = server_state.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
-            self.counts.out_of_order += 1;
-            self.schedule.schedule_next(server, server_state.record.class, self.global.meta.now_ms);
+            self.model.counts.out_of_order += 1;
+            self.model.schedule.schedule_next(server, server_state.record.class, self.model.global.meta.now_ms);
             return Ok(None);
         }
-        let global = &mut self.global;
+        let global = &mut self.model.global;
         let mut compared = None;
         match outcome {
             Outcome::Miss { .. } => {
-                self.counts.misses += 1;
+                self.model.counts.misses += 1;
                 global.apply_miss(server_state);
             }
             Outcome::Snapshot(mut snapshot) => {
@@ -171,7 +175,7 @@ impl Engine {
                     server_state.record.last_snapshot.as_ref(),
                 );
                 if snapshot.completeness == Completeness::Partial {
-                    self.counts.partial_snapshots += 1;
+                    self.model.counts.partial_snapshots += 1;
                     global.apply_partial(source, server, server_state, &snapshot)?;
                 } else {
                     let week = global.calendar.week(t_ms);
@@ -179,24 +183,24 @@ impl Engine {
                     global.open_session_day(t_ms);
                     if global.week_phase(week) != WeekPhase::Running {
                         // Too late for the statistics of the week, but the server is alive.
-                        self.counts.out_of_order += 1;
+                        self.model.counts.out_of_order += 1;
                         global.apply_alive(server, server_state, &snapshot, None);
                     } else {
                         match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
-                                self.counts.implausible_snapshots += 1;
+                                self.model.counts.implausible_snapshots += 1;
                                 global.apply_alive(server, server_state, &snapshot, players);
                             }
                             ScreeningResult::Credible(credible) => {
-                                self.counts.snapshots += 1;
+                                self.model.counts.snapshots += 1;
                                 let change =
                                     global.apply_snapshot(source, server, server_state, snapshot, credible, week)?;
                                 if let RoundEnd::Rated { unseen_ms_max } = change.round {
-                                    self.counts.rounds += 1;
-                                    self.counts.rounds_sure += u64::from(change.round.is_sure());
+                                    self.model.counts.rounds += 1;
+                                    self.model.counts.rounds_sure += u64::from(change.round.is_sure());
                                     // An outage says nothing about the scans.
                                     let unseen_ms = unseen_ms_max.clamp(0, INVISIBLE_GAP_MS);
-                                    self.counts.rounds_unseen_ms_max += unseen_ms.unsigned_abs();
+                                    self.model.counts.rounds_unseen_ms_max += unseen_ms.unsigned_abs();
                                 }
                                 compared = Some(change);
                             }
@@ -215,7 +219,7 @@ impl Engine {
             }
         }
         global.server_changed(server);
-        self.schedule.schedule_next(server, server_state.record.class, t_ms.max(global.meta.now_ms));
+        self.model.schedule.schedule_next(server, server_state.record.class, t_ms.max(global.meta.now_ms));
         self.queue_expiry(server);
         self.queue_invisible(server);
         Ok(compared)

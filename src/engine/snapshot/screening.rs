@@ -4,7 +4,7 @@
 //! The checks are pure functions in [`crate::rank::screen`]; this module applies them to the
 //! keys of games, maps and players, and to the server's record.
 
-use crate::engine::{AdminError, Engine, GlobalState, ServerState};
+use crate::engine::{AdminError, Engine, GlobalState, ReadModel, ServerState};
 use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -36,12 +36,21 @@ pub(super) struct Credible {
     pub family: NameFamily,
 }
 
-impl Engine {
+impl ReadModel {
     /// The current screening reasons of a server, each with the time when it last applied, Unix ms.
     pub(in crate::engine) fn screened(&self, record: &ServerRecord) -> Vec<(ScreenReason, i64)> {
         record.screening.iter().flat_map(|screening| screening.reasons(self.now_ms())).collect()
     }
 
+    /// The checks from which a server is exempt.
+    pub fn exempt_checks(&self, url: &ServerUrl) -> Vec<ScreenReason> {
+        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
+        let screening = server_state.and_then(|server_state| server_state.record.screening.as_ref());
+        screening.into_iter().flat_map(|screening| screening.exempt_reasons()).collect()
+    }
+}
+
+impl Engine {
     /// Exempts a server from checks, or applies checks again. Returns whether that changed
     /// anything.
     pub fn trust_server(
@@ -50,7 +59,7 @@ impl Engine {
         except: &[ScreenReason],
         revoke: &[ScreenReason],
     ) -> Result<bool, AdminError> {
-        let key = self.find_key(url)?;
+        let key = self.model.find_key(url)?;
         let screening =
             self.server_state_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
         let before = screening.exempt;
@@ -58,16 +67,9 @@ impl Engine {
         revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));
         let changed = screening.exempt != before;
         if changed {
-            self.global.server_changed(key);
+            self.model.global.server_changed(key);
         }
         Ok(changed)
-    }
-
-    /// The checks from which a server is exempt.
-    pub fn exempt_checks(&self, url: &ServerUrl) -> Vec<ScreenReason> {
-        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
-        let screening = server_state.and_then(|server_state| server_state.record.screening.as_ref());
-        screening.into_iter().flat_map(|screening| screening.exempt_reasons()).collect()
     }
 }
 

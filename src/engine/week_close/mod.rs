@@ -14,7 +14,7 @@ use super::boards::dirty::add_groups;
 use super::boards::group::Group;
 use super::rows::RowPage;
 use super::windows::CLOSE_DELAY_MS;
-use super::{Engine, ReadError, StoreReader};
+use super::{Engine, ReadError, ReadModel, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase};
 use crate::model::packed_series::PackedSeries;
@@ -111,39 +111,7 @@ impl StepBudget {
     }
 }
 
-impl Engine {
-    /// Works on weeks that have ended, up to the steps of one tick.
-    pub(super) fn advance_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
-        let mut budget = StepBudget(self.global.settings.week_steps_per_tick);
-        while let Some(state) = self.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
-            if !budget.has_steps() {
-                return Ok(());
-            }
-            if state.phase == WeekPhase::Reopening {
-                self.remove_ranks(source, state.week, &mut budget)?;
-                continue;
-            }
-            // The deletions of reopening must be committed before the same records are written
-            // again.
-            let is_removed =
-                self.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
-            if self.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
-                break;
-            }
-            match state.phase {
-                WeekPhase::Running => {
-                    self.global.set_week_phase(state.week, WeekPhase::Closing);
-                    self.week_close = Some(WeekClose::new(state.week, Vec::new()));
-                }
-                WeekPhase::Closing => self.close_servers(source, state.week, &mut budget)?,
-                WeekPhase::Ranking => self.rank_servers(state.week, &mut budget),
-                WeekPhase::Closed | WeekPhase::Reopening => unreachable!("excluded by the search, or handled above"),
-            }
-        }
-        self.delete_old_weeks(source)?;
-        self.drop_old_players(source, &mut budget)
-    }
-
+impl ReadModel {
     /// When a week can be closed, Unix ms; `i64::MAX` while its rows are being replaced.
     fn closable_from_ms(&self, week: WeekKey) -> i64 {
         match self.global.is_importing(week.into()) {
@@ -156,150 +124,6 @@ impl Engine {
     pub fn next_close_ms(&self) -> i64 {
         let weeks = self.global.meta.weeks.iter().filter(|state| state.phase != WeekPhase::Closed);
         weeks.map(|state| self.closable_from_ms(state.week)).min().unwrap_or(i64::MAX)
-    }
-
-    /// From this call on, neither starts nor continues closing a week that ends later than
-    /// `t_ms` (Unix ms): recorded time may come from a clock that is not trusted. Without a
-    /// call there is no limit; a replay needs none.
-    pub fn set_close_limit(&mut self, t_ms: i64) {
-        self.close_limit_ms = t_ms;
-    }
-
-    pub(super) fn close_limit_ms(&self) -> i64 {
-        self.global.meta.now_ms.min(self.close_limit_ms)
-    }
-
-    /// The first week whose closing is blocked by [`Engine::set_close_limit`].
-    pub fn week_blocked(&self) -> Option<WeekKey> {
-        let state = self.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
-        let closable_ms = self.closable_from_ms(state.week);
-        let is_due = state.phase != WeekPhase::Reopening && closable_ms <= self.global.meta.now_ms;
-        (is_due && closable_ms > self.close_limit_ms).then_some(state.week)
-    }
-
-    /// Whether the next tick has a week to close, or to reopen.
-    pub fn has_week_to_close(&self) -> bool {
-        let first = self.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
-        first.is_some_and(|state| {
-            state.phase == WeekPhase::Reopening || self.closable_from_ms(state.week) <= self.close_limit_ms()
-        })
-    }
-
-    /// Time from one tick to the next, ms: shorter while there is a week to close, which is
-    /// done in small batches.
-    pub fn tick_interval_ms(&self) -> i64 {
-        if self.has_week_to_close() { CLOSING_TICK_INTERVAL_MS } else { TICK_INTERVAL_MS }
-    }
-
-    /// Restarts closing the current server from its first row: a correction has changed rows or
-    /// their order. Positions that were written are replaced.
-    pub(super) fn restart_server_close(&mut self) {
-        self.week_close.iter_mut().for_each(WeekClose::restart);
-    }
-
-    fn close_servers(
-        &mut self,
-        source: &dyn StoreReader,
-        week: WeekKey,
-        budget: &mut StepBudget,
-    ) -> Result<(), ReadError> {
-        let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
-        let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
-        while budget.has_steps() && (next as usize) < self.servers.len() {
-            let server = ServerKey(next);
-            if let Some(server_state) = self.server_state(server) {
-                let ignored = server_state.record.greylist_reason.is_some();
-                if !self.close_server(source, week, server, &mut closing.current_server, budget)? {
-                    break;
-                }
-                // Its map rows are final now.
-                let maps = self.map_rows(source, week, server)?;
-                budget.spend(1 + maps.len());
-                let player_ms = if ignored { 0 } else { maps.iter().map(|(_, row)| row.player_ms).sum() };
-                closing.closed.push((server, player_ms));
-                self.global.pending.closed_servers.push((week, server, player_ms));
-            }
-            budget.spend(1);
-            next += 1;
-        }
-        self.week_close = Some(closing);
-        if next as usize >= self.servers.len() && budget.has_steps() {
-            self.global.set_week_phase(week, WeekPhase::Ranking);
-        }
-        Ok(())
-    }
-
-    /// Returns whether the server is closed; if not, the budget is spent.
-    fn close_server(
-        &mut self,
-        source: &dyn StoreReader,
-        week: WeekKey,
-        server: ServerKey,
-        begun: &mut Option<ServerClose>,
-        budget: &mut StepBudget,
-    ) -> Result<bool, ReadError> {
-        let server_state = self.server_state(server).expect("closed servers exist");
-        let counted = self.is_counted(server_state, week.into(), server);
-        let mut final_positions = match begun.take() {
-            Some(ServerClose::AssigningPositions(final_positions)) if counted => final_positions,
-            // Continue deleting even if an admin lifts the greylisting now: some of the rows
-            // are deleted already.
-            Some(ServerClose::DeletingRows(last)) => {
-                return self.close_ignored_server(source, week, server, Some(last), begun, budget);
-            }
-            _ => {
-                self.flush_live_rows(server, week);
-                if !counted {
-                    return self.close_ignored_server(source, week, server, None, begun, budget);
-                }
-                Box::new(FinalPositions::new(self.server_orders(server)))
-            }
-        };
-        while !final_positions.all_rows_read() {
-            if !budget.has_steps() {
-                *begun = Some(ServerClose::AssigningPositions(final_positions));
-                return Ok(false);
-            }
-            let page = self.rows_after(source, week.into(), server, final_positions.last_read(), budget.0)?;
-            budget.spend(page.rows.len());
-            final_positions.push_rows(&page.rows);
-            if page.is_last {
-                final_positions.finish_reading();
-            }
-        }
-        while !final_positions.is_complete() {
-            if !budget.has_steps() {
-                *begun = Some(ServerClose::AssigningPositions(final_positions));
-                return Ok(false);
-            }
-            let assigned = final_positions.assign(budget.0.saturating_mul(POSITIONS_PER_STEP));
-            budget.spend(assigned.div_ceil(POSITIONS_PER_STEP));
-        }
-        while let Some(final_position) = final_positions.current() {
-            if !budget.has_steps() {
-                *begun = Some(ServerClose::AssigningPositions(final_positions));
-                return Ok(false);
-            }
-            budget.spend(1);
-            let key = (server, final_position.player);
-            let mut best = match self.global.pending.best.get(&key) {
-                Some(best) => best.clone(),
-                None => self.global.best_or_new(source, server, final_position.player, Some(week))?,
-            };
-            for (which, position) in final_position.positions.into_iter().enumerate() {
-                best.set(which, position, week);
-            }
-            best.note_week(week);
-            if !self.has_later_row(source, week, server, final_position.player)? {
-                best.elo = Some(final_position.elo);
-            }
-            self.global.pending.best.insert(key, best);
-            final_positions.advance();
-        }
-        if !final_positions.is_empty() {
-            self.global.enqueue(OutboxKey::Week { week, server });
-        }
-        Ok(true)
     }
 
     /// Whether a later closed week has a row of the player on the server. This is possible if
@@ -321,6 +145,192 @@ impl Engine {
         Ok(false)
     }
 
+    pub(super) fn has_unarchived(&self, source: &dyn StoreReader, week: WeekKey) -> bool {
+        let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
+        self.global.meta.resync
+            || self.global.pending.outbox.iter().any(is_of_week)
+            || source.outbox_holds_week(week)
+            || self.global.pending.has_unpublished_boards(source, week.into())
+    }
+}
+
+impl Engine {
+    /// Works on weeks that have ended, up to the steps of one tick.
+    pub(super) fn advance_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
+        let mut budget = StepBudget(self.model.global.settings.week_steps_per_tick);
+        while let Some(state) = self.model.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
+            if !budget.has_steps() {
+                return Ok(());
+            }
+            if state.phase == WeekPhase::Reopening {
+                self.remove_ranks(source, state.week, &mut budget)?;
+                continue;
+            }
+            // The deletions of reopening must be committed before the same records are written
+            // again.
+            let is_removed =
+                self.model.global.pending.corrections.reopened_servers.iter().any(|(week, _)| *week == state.week);
+            if self.model.closable_from_ms(state.week) > self.close_limit_ms() || is_removed {
+                break;
+            }
+            match state.phase {
+                WeekPhase::Running => {
+                    self.model.global.set_week_phase(state.week, WeekPhase::Closing);
+                    self.model.week_close = Some(WeekClose::new(state.week, Vec::new()));
+                }
+                WeekPhase::Closing => self.close_servers(source, state.week, &mut budget)?,
+                WeekPhase::Ranking => self.rank_servers(state.week, &mut budget),
+                WeekPhase::Closed | WeekPhase::Reopening => unreachable!("excluded by the search, or handled above"),
+            }
+        }
+        self.delete_old_weeks(source)?;
+        self.drop_old_players(source, &mut budget)
+    }
+
+    /// From this call on, neither starts nor continues closing a week that ends later than
+    /// `t_ms` (Unix ms): recorded time may come from a clock that is not trusted. Without a
+    /// call there is no limit; a replay needs none.
+    pub fn set_close_limit(&mut self, t_ms: i64) {
+        self.close_limit_ms = t_ms;
+    }
+
+    pub(super) fn close_limit_ms(&self) -> i64 {
+        self.model.global.meta.now_ms.min(self.close_limit_ms)
+    }
+
+    /// The first week whose closing is blocked by [`Engine::set_close_limit`].
+    pub fn week_blocked(&self) -> Option<WeekKey> {
+        let state = self.model.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
+        let closable_ms = self.model.closable_from_ms(state.week);
+        let is_due = state.phase != WeekPhase::Reopening && closable_ms <= self.model.global.meta.now_ms;
+        (is_due && closable_ms > self.close_limit_ms).then_some(state.week)
+    }
+
+    /// Whether the next tick has a week to close, or to reopen.
+    pub fn has_week_to_close(&self) -> bool {
+        let first = self.model.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
+        first.is_some_and(|state| {
+            state.phase == WeekPhase::Reopening || self.model.closable_from_ms(state.week) <= self.close_limit_ms()
+        })
+    }
+
+    /// Time from one tick to the next, ms: shorter while there is a week to close, which is
+    /// done in small batches.
+    pub fn tick_interval_ms(&self) -> i64 {
+        if self.has_week_to_close() { CLOSING_TICK_INTERVAL_MS } else { TICK_INTERVAL_MS }
+    }
+
+    /// Restarts closing the current server from its first row: a correction has changed rows or
+    /// their order. Positions that were written are replaced.
+    pub(super) fn restart_server_close(&mut self) {
+        self.model.week_close.iter_mut().for_each(WeekClose::restart);
+    }
+
+    fn close_servers(
+        &mut self,
+        source: &dyn StoreReader,
+        week: WeekKey,
+        budget: &mut StepBudget,
+    ) -> Result<(), ReadError> {
+        let mut closing = self.model.week_close.take().expect("set when the week began to close, or at the start");
+        let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
+        while budget.has_steps() && (next as usize) < self.model.servers.len() {
+            let server = ServerKey(next);
+            if let Some(server_state) = self.model.server_state(server) {
+                let ignored = server_state.record.greylist_reason.is_some();
+                if !self.close_server(source, week, server, &mut closing.current_server, budget)? {
+                    break;
+                }
+                // Its map rows are final now.
+                let maps = self.model.map_rows(source, week, server)?;
+                budget.spend(1 + maps.len());
+                let player_ms = if ignored { 0 } else { maps.iter().map(|(_, row)| row.player_ms).sum() };
+                closing.closed.push((server, player_ms));
+                self.model.global.pending.closed_servers.push((week, server, player_ms));
+            }
+            budget.spend(1);
+            next += 1;
+        }
+        self.model.week_close = Some(closing);
+        if next as usize >= self.model.servers.len() && budget.has_steps() {
+            self.model.global.set_week_phase(week, WeekPhase::Ranking);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the server is closed; if not, the budget is spent.
+    fn close_server(
+        &mut self,
+        source: &dyn StoreReader,
+        week: WeekKey,
+        server: ServerKey,
+        begun: &mut Option<ServerClose>,
+        budget: &mut StepBudget,
+    ) -> Result<bool, ReadError> {
+        let server_state = self.model.server_state(server).expect("closed servers exist");
+        let counted = self.model.is_counted(server_state, week.into(), server);
+        let mut final_positions = match begun.take() {
+            Some(ServerClose::AssigningPositions(final_positions)) if counted => final_positions,
+            // Continue deleting even if an admin lifts the greylisting now: some of the rows
+            // are deleted already.
+            Some(ServerClose::DeletingRows(last)) => {
+                return self.close_ignored_server(source, week, server, Some(last), begun, budget);
+            }
+            _ => {
+                self.flush_live_rows(server, week);
+                if !counted {
+                    return self.close_ignored_server(source, week, server, None, begun, budget);
+                }
+                Box::new(FinalPositions::new(self.model.server_orders(server)))
+            }
+        };
+        while !final_positions.all_rows_read() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
+                return Ok(false);
+            }
+            let page = self.model.rows_after(source, week.into(), server, final_positions.last_read(), budget.0)?;
+            budget.spend(page.rows.len());
+            final_positions.push_rows(&page.rows);
+            if page.is_last {
+                final_positions.finish_reading();
+            }
+        }
+        while !final_positions.is_complete() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
+                return Ok(false);
+            }
+            let assigned = final_positions.assign(budget.0.saturating_mul(POSITIONS_PER_STEP));
+            budget.spend(assigned.div_ceil(POSITIONS_PER_STEP));
+        }
+        while let Some(final_position) = final_positions.current() {
+            if !budget.has_steps() {
+                *begun = Some(ServerClose::AssigningPositions(final_positions));
+                return Ok(false);
+            }
+            budget.spend(1);
+            let key = (server, final_position.player);
+            let mut best = match self.model.global.pending.best.get(&key) {
+                Some(best) => best.clone(),
+                None => self.model.global.best_or_new(source, server, final_position.player, Some(week))?,
+            };
+            for (which, position) in final_position.positions.into_iter().enumerate() {
+                best.set(which, position, week);
+            }
+            best.note_week(week);
+            if !self.model.has_later_row(source, week, server, final_position.player)? {
+                best.elo = Some(final_position.elo);
+            }
+            self.model.global.pending.best.insert(key, best);
+            final_positions.advance();
+        }
+        if !final_positions.is_empty() {
+            self.model.global.enqueue(OutboxKey::Week { week, server });
+        }
+        Ok(true)
+    }
+
     /// Deletes the rows of a greylisted server when a week is closed. Otherwise they would
     /// count again in a final week when the greylisting is lifted. Returns whether all of them
     /// are deleted; if not, the budget is spent.
@@ -334,39 +344,39 @@ impl Engine {
         budget: &mut StepBudget,
     ) -> Result<bool, ReadError> {
         let window = WindowKey::from(week);
-        let RowPage { rows, is_last } = self.rows_after(source, window, server, after, budget.0)?;
+        let RowPage { rows, is_last } = self.model.rows_after(source, window, server, after, budget.0)?;
         budget.spend(rows.len());
         // The rows stopped counting in the server's groups when it was greylisted; some players
         // may not be marked dirty yet. A closed week had counted them until it was reopened.
-        let mut left = self.global.board_cache.groups_left(window, server);
-        let tags = self.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
-        add_groups(&mut left, &self.global.existing_tags(tags).into_iter().map(Group::Tag).collect::<Vec<_>>());
+        let mut left = self.model.global.board_cache.groups_left(window, server);
+        let tags = self.model.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
+        add_groups(&mut left, &self.model.global.existing_tags(tags).into_iter().map(Group::Tag).collect::<Vec<_>>());
         for &(player, _) in &rows {
-            self.global.delete_row(source, RowKey { window, server, player })?;
+            self.model.global.delete_row(source, RowKey { window, server, player })?;
             // The server may have been closed with them before it was greylisted.
-            let best = match self.global.pending.best.get(&(server, player)) {
+            let best = match self.model.global.pending.best.get(&(server, player)) {
                 Some(best) => Some(best.clone()),
                 None => source.best(server, player)?,
             };
             if let Some(mut best) = best
                 && best.remove_week(week)
             {
-                self.global.pending.best.insert((server, player), best);
+                self.model.global.pending.best.insert((server, player), best);
             }
             let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
             let leave = |it: &mut PlayerWindow| it.servers.retain(|other| *other != server);
-            self.global.change_player_window(source, window, game, player, leave)?;
-            self.global.board_cache.mark_dirty_leaving(window, player, &left);
+            self.model.global.change_player_window(source, window, game, player, leave)?;
+            self.model.global.board_cache.mark_dirty_leaving(window, player, &left);
         }
-        self.global.enqueue(OutboxKey::Week { week, server });
+        self.model.global.enqueue(OutboxKey::Week { week, server });
         *begun = rows.last().map(|(player, _)| ServerClose::DeletingRows(*player)).filter(|_| !is_last);
         Ok(is_last)
     }
 
     /// Moves the live rows of a week to the pending rows.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
-        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return };
-        let global = &mut self.global;
+        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return };
+        let global = &mut self.model.global;
         let mut changed = false;
         for entry in server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
@@ -386,12 +396,12 @@ impl Engine {
     }
 
     fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {
-        let mut closing = self.week_close.take().expect("set when the week began to close, or at the start");
-        while budget.has_steps() && (closing.next_to_rank as usize) < self.servers.len() {
+        let mut closing = self.model.week_close.take().expect("set when the week began to close, or at the start");
+        while budget.has_steps() && (closing.next_to_rank as usize) < self.model.servers.len() {
             budget.spend(1);
             let server = ServerKey(closing.next_to_rank);
             closing.next_to_rank += 1;
-            let Some(server_state) = self.servers[server.0 as usize].as_mut() else { continue };
+            let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { continue };
             if server_state.record.rank_week == Some(week) {
                 continue; // has its rank already
             }
@@ -410,17 +420,17 @@ impl Engine {
                 slots::set_rank(series, week, rank);
                 true
             });
-            let pending = &mut self.global.pending;
+            let pending = &mut self.model.global.pending;
             pending.ranks.extend(rank.map(|rank| ((week, server), rank)));
             pending.series.insert(server);
-            self.global.server_changed(server);
-            self.global.enqueue_changed_rows(week, server);
+            self.model.global.server_changed(server);
+            self.model.global.enqueue_changed_rows(week, server);
         }
-        if (closing.next_to_rank as usize) < self.servers.len() || !budget.has_steps() {
-            self.week_close = Some(closing);
+        if (closing.next_to_rank as usize) < self.model.servers.len() || !budget.has_steps() {
+            self.model.week_close = Some(closing);
         } else {
-            self.global.set_week_phase(week, WeekPhase::Closed);
-            self.global.meta.reopened_weeks.retain(|reopened| *reopened != week);
+            self.model.global.set_week_phase(week, WeekPhase::Closed);
+            self.model.global.meta.reopened_weeks.retain(|reopened| *reopened != week);
         }
     }
 
@@ -428,24 +438,16 @@ impl Engine {
     /// the outbox.
     fn delete_old_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
         loop {
-            let closed = self.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
-            if closed <= self.global.settings.keep_weeks {
+            let closed = self.model.global.meta.weeks.iter().filter(|s| s.phase == WeekPhase::Closed).count();
+            if closed <= self.model.global.settings.keep_weeks {
                 return Ok(());
             }
-            let oldest = self.global.meta.weeks[0];
-            let archive = self.global.settings.archive_enabled;
-            if oldest.phase != WeekPhase::Closed || (archive && self.has_unarchived(source, oldest.week)) {
+            let oldest = self.model.global.meta.weeks[0];
+            let archive = self.model.global.settings.archive_enabled;
+            if oldest.phase != WeekPhase::Closed || (archive && self.model.has_unarchived(source, oldest.week)) {
                 return Ok(());
             }
-            self.global.delete_window(oldest.week.into());
+            self.model.global.delete_window(oldest.week.into());
         }
-    }
-
-    pub(super) fn has_unarchived(&self, source: &dyn StoreReader, week: WeekKey) -> bool {
-        let is_of_week = |key: &OutboxKey| matches!(key, OutboxKey::Week { week: w, .. } if *w == week);
-        self.global.meta.resync
-            || self.global.pending.outbox.iter().any(is_of_week)
-            || source.outbox_holds_week(week)
-            || self.global.pending.has_unpublished_boards(source, week.into())
     }
 }

@@ -7,7 +7,7 @@
 //! anywhere; it then restarts with the first server.
 
 use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
-use crate::engine::{Engine, ReadError, StoreReader};
+use crate::engine::{Engine, ReadError, ReadModel, StoreReader};
 use crate::limits::REOPENABLE_WEEKS_MAX;
 use crate::model::calendar::week_label;
 use crate::model::commit::WeekPhase;
@@ -42,10 +42,24 @@ pub enum ReopenError {
     OtherInProgress(WeekKey),
 }
 
+impl ReadModel {
+    /// The last kept and closed week before a week.
+    fn previous_closed_week(&self, week: WeekKey) -> Option<WeekKey> {
+        let mut before = self.global.meta.weeks.iter().rev().filter(|state| state.week < week);
+        before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
+    }
+
+    /// The three best positions, without those of weeks that are not closed on the server
+    /// because they were reopened.
+    pub(in crate::engine) fn shown_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
+        best.top_three_where(|week| !self.global.is_kept(week.into()) || self.is_server_closed(week, server))
+    }
+}
+
 impl Engine {
     /// Reopens a closed week. Returns false if it is open or being reopened already.
     pub fn reopen_week(&mut self, week: WeekKey) -> Result<bool, ReopenError> {
-        let weeks = &self.global.meta.weeks;
+        let weeks = &self.model.global.meta.weeks;
         let Some(state) = weeks.iter().find(|state| state.week == week) else {
             let weeks_kept: Vec<String> = weeks.iter().map(|state| week_label(state.week)).collect();
             let weeks_kept = if weeks_kept.is_empty() { "none".to_owned() } else { weeks_kept.join(", ") };
@@ -67,21 +81,21 @@ impl Engine {
     }
 
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
-        self.week_close.take_if(|closing| closing.is_for(week));
+        self.model.week_close.take_if(|closing| closing.is_for(week));
         // It holds the positions of a closed week.
         self.drop_large_weeks();
-        self.global.set_week_phase(week, WeekPhase::Reopening);
-        let reopened = &mut self.global.meta.reopened_weeks;
+        self.model.global.set_week_phase(week, WeekPhase::Reopening);
+        let reopened = &mut self.model.global.meta.reopened_weeks;
         if let Err(at) = reopened.binary_search(&week) {
             reopened.insert(at, week);
         }
-        self.global.meta.ended.retain(|ended| *ended != week.into());
+        self.model.global.meta.ended.retain(|ended| *ended != week.into());
         // Rows of greylisted servers count in closed weeks only.
-        for (index, server_state) in self.servers.iter().enumerate() {
+        for (index, server_state) in self.model.servers.iter().enumerate() {
             let Some(record) = server_state.as_ref().map(|it| &it.record) else { continue };
             if record.greylist_reason.is_some() {
-                let (server, tags) = (ServerKey(index as u32), self.global.existing_tags(&record.tags));
-                self.global.board_cache.mark_server_dirty_in(week.into(), server, &tags);
+                let (server, tags) = (ServerKey(index as u32), self.model.global.existing_tags(&record.tags));
+                self.model.global.board_cache.mark_server_dirty_in(week.into(), server, &tags);
             }
         }
     }
@@ -93,7 +107,7 @@ impl Engine {
         budget: &mut StepBudget,
     ) -> Result<(), ReadError> {
         let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
-        while (next as usize) < self.servers.len() {
+        while (next as usize) < self.model.servers.len() {
             if !budget.has_steps() {
                 self.reopening = Some(Reopening { week, next });
                 return Ok(());
@@ -102,15 +116,15 @@ impl Engine {
             self.remove_rank(source, week, ServerKey(next))?;
             next += 1;
         }
-        self.global.set_week_phase(week, WeekPhase::Running);
+        self.model.global.set_week_phase(week, WeekPhase::Running);
         Ok(())
     }
 
     /// Removes the rank of a server in the week, which is not closed any more.
     fn remove_rank(&mut self, source: &dyn StoreReader, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
-        let before = self.previous_closed_week(week);
-        let Some(server_state) = self.servers[server.0 as usize].as_mut() else { return Ok(()) };
-        let global = &mut self.global;
+        let before = self.model.previous_closed_week(week);
+        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let global = &mut self.model.global;
         if let Some(series) = &mut server_state.series {
             series.change(|series| {
                 slots::remove_rank(series, week);
@@ -130,17 +144,5 @@ impl Engine {
         global.server_changed(server);
         global.enqueue(OutboxKey::Week { week, server });
         Ok(())
-    }
-
-    /// The last kept and closed week before a week.
-    fn previous_closed_week(&self, week: WeekKey) -> Option<WeekKey> {
-        let mut before = self.global.meta.weeks.iter().rev().filter(|state| state.week < week);
-        before.find(|state| state.phase == WeekPhase::Closed).map(|state| state.week)
-    }
-
-    /// The three best positions, without those of weeks that are not closed on the server
-    /// because they were reopened.
-    pub(in crate::engine) fn shown_best(&self, server: ServerKey, best: &BestPositions) -> [Vec<(u32, WeekKey)>; 3] {
-        best.top_three_where(|week| !self.global.is_kept(week.into()) || self.is_server_closed(week, server))
     }
 }

@@ -18,7 +18,7 @@ impl Engine {
             RebuildStep::Types { from_ms: None } => self.start_types_empty(),
             RebuildStep::Begin { windows } => self.begin_rebuild(windows),
             RebuildStep::Server(of_server) => self.replace_rows(source, of_server)?,
-            RebuildStep::Players(RebuiltPlayers { window, players }) if self.global.is_importing(*window) => {
+            RebuildStep::Players(RebuiltPlayers { window, players }) if self.model.global.is_importing(*window) => {
                 for player in players {
                     self.replace_player(source, *window, player)?;
                 }
@@ -30,7 +30,7 @@ impl Engine {
     }
 
     fn begin_rebuild(&mut self, windows: &[WindowState]) {
-        let global = &mut self.global;
+        let global = &mut self.model.global;
         let is_valid = |state: &&WindowState| match state.window.week() {
             Some(week) => global.meta.weeks.iter().any(|it| it.week == week && it.phase == WeekPhase::Running),
             None => {
@@ -53,42 +53,42 @@ impl Engine {
     }
 
     fn end_rebuild(&mut self) {
-        self.global.drop_imported_boards();
-        self.global.meta.importing.clear();
+        self.model.global.drop_imported_boards();
+        self.model.global.meta.importing.clear();
         self.finish_rebuild();
     }
 
     fn replace_rows(&mut self, source: &dyn StoreReader, of_server: &RebuiltServer) -> Result<(), ReadError> {
         let RebuiltServer { window, server, rows, removed, maps } = of_server;
-        let (window, key) = (*window, self.by_url.get(server));
-        let Some(server) = key.filter(|_| self.global.is_importing(window)) else { return Ok(()) };
+        let (window, key) = (*window, self.model.by_url.get(server));
+        let Some(server) = key.filter(|_| self.model.global.is_importing(window)) else { return Ok(()) };
         for RebuiltRow { game, name, display, row } in rows {
-            let Some((game, player)) = self.global.rebuilt_player(source, game, name, display)? else { continue };
-            self.global.board_cache.mark_dirty(window, player);
-            self.global.change_player_window(source, window, game, player, |it| {
+            let Some((game, player)) = self.model.global.rebuilt_player(source, game, name, display)? else { continue };
+            self.model.global.board_cache.mark_dirty(window, player);
+            self.model.global.change_player_window(source, window, game, player, |it| {
                 if !it.servers.contains(&server) {
                     it.servers.push(server);
                 }
             })?;
             match self.presence_mut(server, player).and_then(|presence| presence.row_mut(window)) {
                 Some(live) => live.clone_from(row),
-                None => self.global.put_row(RowKey { window, server, player }, row),
+                None => self.model.global.put_row(RowKey { window, server, player }, row),
             }
         }
         for (game, name) in removed {
-            if let Some(player) = self.find_player(source, game, name)? {
+            if let Some(player) = self.model.find_player(source, game, name)? {
                 self.remove_row(source, RowKey { window, server, player })?;
             }
         }
         if let Some(week) = window.week() {
             self.replace_maps(week, server, maps);
         }
-        self.global.server_changed(server);
+        self.model.global.server_changed(server);
         Ok(())
     }
 
     fn presence_mut(&mut self, server: ServerKey, player: PlayerKey) -> Option<&mut Presence> {
-        let last = self.servers[server.0 as usize].as_mut()?.record.last_snapshot.as_mut()?;
+        let last = self.model.servers[server.0 as usize].as_mut()?.record.last_snapshot.as_mut()?;
         last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()).find(|presence| presence.player == player)
     }
 
@@ -98,27 +98,27 @@ impl Engine {
         if let Some(presence) = self.presence_mut(server, player) {
             presence.rows.retain(|(held, _)| *held != window);
         }
-        self.global.delete_row(source, key)?;
-        let Some(record) = self.global.player_record(source, player)? else { return Ok(()) };
-        self.global.board_cache.mark_dirty(window, player);
-        let has_no_rows = self.global.change_player_window(source, window, record.game, player, |it| {
+        self.model.global.delete_row(source, key)?;
+        let Some(record) = self.model.global.player_record(source, player)? else { return Ok(()) };
+        self.model.global.board_cache.mark_dirty(window, player);
+        let has_no_rows = self.model.global.change_player_window(source, window, record.game, player, |it| {
             it.servers.retain(|other| *other != server);
             it.servers.is_empty()
         })?;
         if has_no_rows {
-            self.global.delete_player_window(window, record.game, player);
+            self.model.global.delete_player_window(window, record.game, player);
         }
         Ok(())
     }
 
     fn replace_maps(&mut self, week: WeekKey, server: ServerKey, maps: &[(String, MapRow)]) {
         for (map, row) in maps {
-            let map = self.global.map_key(map);
-            let server_state = self.servers[server.0 as usize].as_mut();
+            let map = self.model.global.map_key(map);
+            let server_state = self.model.servers[server.0 as usize].as_mut();
             let live = server_state.and_then(|server_state| server_state.record.map_time.as_mut());
             match live.filter(|live| (live.week, live.map) == (week, map)) {
                 Some(live) => live.row = *row,
-                None => _ = self.global.pending.map_rows.entry((week, server)).or_default().insert(map, *row),
+                None => _ = self.model.global.pending.map_rows.entry((week, server)).or_default().insert(map, *row),
             }
         }
     }
@@ -129,21 +129,21 @@ impl Engine {
         window: WindowKey,
         rebuilt: &RebuiltPlayer,
     ) -> Result<(), ReadError> {
-        let Some(player) = self.find_player(source, &rebuilt.game, &rebuilt.name)? else { return Ok(()) };
-        let game = self.global.game_key(&rebuilt.game);
+        let Some(player) = self.model.find_player(source, &rebuilt.game, &rebuilt.name)? else { return Ok(()) };
+        let game = self.model.global.game_key(&rebuilt.game);
         let mut replaced = PlayerWindow::new(game);
-        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.by_url.get(url)).collect();
+        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.model.by_url.get(url)).collect();
         if replaced.servers.is_empty() {
             return Ok(());
         }
         replaced.game_rating = rebuilt.game_rating;
         for (tag, rating) in &rebuilt.tag_ratings {
-            if let Some(tag) = self.global.tags.find(tag) {
+            if let Some(tag) = self.model.global.tags.find(tag) {
                 replaced.set_rating(Some(TagKey(tag)), *rating);
             }
         }
-        self.global.player_windows.put(window, player, replaced);
-        self.global.board_cache.mark_dirty(window, player);
+        self.model.global.player_windows.put(window, player, replaced);
+        self.model.global.board_cache.mark_dirty(window, player);
         Ok(())
     }
 }

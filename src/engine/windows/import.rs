@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::engine::{Engine, ReadError, StoreReader, WindowReader};
+use crate::engine::{Engine, ReadError, ReadModel, StoreReader, WindowReader};
 use crate::model::commit::WindowState;
 use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
@@ -23,7 +23,7 @@ const ROWS_PER_EVENT: usize = 500;
 
 /// The second engine, with its store. It has no uncommitted changes of players and their windows.
 pub struct RebuiltState<'m> {
-    pub engine: &'m Engine,
+    pub model: &'m ReadModel,
     pub reader: &'m dyn StoreReader,
     pub window_reader: &'m dyn WindowReader,
 }
@@ -55,7 +55,7 @@ struct PlayerKeyMap {
     remotes_by_local: FxHashMap<PlayerKey, Vec<PlayerKey>>,
 }
 
-impl Engine {
+impl ReadModel {
     /// The windows that can be imported from a second engine, with their boundaries. `None`: records of a
     /// deleted window with the same key are not swept yet.
     pub fn importable_windows(&self, source: &dyn StoreReader, rebuilt: &Engine) -> Option<Vec<WindowState>> {
@@ -63,8 +63,15 @@ impl Engine {
             let is_wanted = self.global.is_rebuild_target(state.window) || self.global.is_importing(state.window);
             is_wanted && self.global.settings.windows.span(state.window) == Some(state.start_ms..state.end_ms)
         };
-        let weeks = rebuilt.global.meta.weeks.iter().filter_map(|state| rebuilt.global.window_state(state.week.into()));
-        let mut windows: Vec<WindowState> = rebuilt.global.meta.windows.iter().filter(is_wanted).copied().collect();
+        let weeks = rebuilt
+            .model
+            .global
+            .meta
+            .weeks
+            .iter()
+            .filter_map(|state| rebuilt.model.global.window_state(state.week.into()));
+        let mut windows: Vec<WindowState> =
+            rebuilt.model.global.meta.windows.iter().filter(is_wanted).copied().collect();
         windows.extend(weeks.filter(|state| self.global.is_importing(state.window)));
         let is_swept = windows.iter().all(|state| !self.global.is_being_deleted(source, state.window));
         is_swept.then_some(windows)
@@ -80,45 +87,6 @@ impl Engine {
         }
     }
 
-    /// Reads the steps of the next server, or of the next players, which are to be applied before any other
-    /// event: often none. After `None`, everything is imported. Steps are read again from the first one if a player
-    /// was merged or forgotten: they hold absolute values.
-    pub fn next_import_steps(
-        &self,
-        import: &mut WindowImport,
-        source: &dyn StoreReader,
-        rebuilt: &RebuiltState<'_>,
-    ) -> Result<Option<Vec<RebuildStep>>, ReadError> {
-        if import.players_removed != self.global.meta.players_removed {
-            *import = self.begin_import();
-        }
-        let WindowImport { windows, at, people, .. } = import;
-        loop {
-            match *at {
-                ImportStage::Servers { window, .. } if window >= windows.len() => {
-                    *at = ImportStage::Players { window: 0, next: 1 };
-                }
-                ImportStage::Servers { window, server } if server as usize >= self.servers.len() => {
-                    *at = ImportStage::Servers { window: window + 1, server: 1 };
-                }
-                ImportStage::Servers { window, server } => {
-                    *at = ImportStage::Servers { window, server: server + 1 };
-                    return self.import_server(people, source, rebuilt, windows[window], ServerKey(server)).map(Some);
-                }
-                ImportStage::Players { window, .. } if window >= windows.len() => return Ok(None),
-                ImportStage::Players { window, next } if next >= rebuilt.engine.global.meta.next_player => {
-                    *at = ImportStage::Players { window: window + 1, next: 1 };
-                }
-                ImportStage::Players { window, next } => {
-                    let end = next.saturating_add(PLAYERS_PER_STEP).min(rebuilt.engine.global.meta.next_player);
-                    *at = ImportStage::Players { window, next: end };
-                    let players = self.import_players(people, source, rebuilt, windows[window], next..end)?;
-                    return Ok(Some(player_steps(windows[window], players)));
-                }
-            }
-        }
-    }
-
     /// The rows of a server; none if it has no rows in either engine.
     fn import_server(
         &self,
@@ -129,11 +97,11 @@ impl Engine {
         here: ServerKey,
     ) -> Result<Vec<RebuildStep>, ReadError> {
         let Some(url) = self.url_of(here) else { return Ok(Vec::new()) };
-        let there = rebuilt.engine.by_url.get(url);
+        let there = rebuilt.model.by_url.get(url);
         let mut rows: Vec<RebuiltRow> = Vec::new();
         // The index of each player's row.
         let mut row_of: FxHashMap<PlayerKey, usize> = FxHashMap::default();
-        for (player, row) in there.map_or(Ok(Vec::new()), |it| rebuilt.engine.rows(rebuilt.reader, window, it))? {
+        for (player, row) in there.map_or(Ok(Vec::new()), |it| rebuilt.model.rows(rebuilt.reader, window, it))? {
             let Some((local, record)) = people.find(self, source, rebuilt, player)? else { continue };
             if let Some(earlier) = local.and_then(|local| row_of.get(&local)) {
                 // Names that were merged here are several players there.
@@ -143,7 +111,7 @@ impl Engine {
                 continue;
             }
             row_of.extend(local.map(|local| (local, rows.len())));
-            let game = rebuilt.engine.global.games.name(record.game.0).to_owned();
+            let game = rebuilt.model.global.games.name(record.game.0).to_owned();
             rows.push(RebuiltRow { game, name: record.name, display: record.display, row });
         }
         let mut removed = Vec::new();
@@ -184,8 +152,8 @@ impl Engine {
         there: Option<ServerKey>,
     ) -> Result<Vec<(String, MapRow)>, ReadError> {
         let Some(week) = window.week() else { return Ok(Vec::new()) };
-        let of_server = there.map_or(Ok(Vec::new()), |it| rebuilt.engine.map_rows(rebuilt.reader, week, it))?;
-        let name = |(map, row): (MapKey, MapRow)| (rebuilt.engine.global.maps.name(map.0).to_owned(), row);
+        let of_server = there.map_or(Ok(Vec::new()), |it| rebuilt.model.map_rows(rebuilt.reader, week, it))?;
+        let name = |(map, row): (MapKey, MapRow)| (rebuilt.model.global.maps.name(map.0).to_owned(), row);
         let mut maps: Vec<(String, MapRow)> = of_server.into_iter().map(name).collect();
         for (map, row) in self.map_rows(source, week, here)? {
             let name = self.global.maps.name(map.0);
@@ -194,6 +162,63 @@ impl Engine {
             }
         }
         Ok(maps)
+    }
+
+    /// The key of a player by a normalised name.
+    pub(in crate::engine) fn find_player(
+        &self,
+        source: &dyn StoreReader,
+        game: &str,
+        name: &Name,
+    ) -> Result<Option<PlayerKey>, ReadError> {
+        match self.global.games.find(game) {
+            Some(game) => self.global.find_player(source, crate::model::GameKey(game), name),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Engine {
+    /// Reads the steps of the next server, or of the next players, which are to be applied before any other
+    /// event: often none. After `None`, everything is imported. Steps are read again from the first one if a player
+    /// was merged or forgotten: they hold absolute values.
+    pub fn next_import_steps(
+        &self,
+        import: &mut WindowImport,
+        source: &dyn StoreReader,
+        rebuilt: &RebuiltState<'_>,
+    ) -> Result<Option<Vec<RebuildStep>>, ReadError> {
+        if import.players_removed != self.model.global.meta.players_removed {
+            *import = self.model.begin_import();
+        }
+        let WindowImport { windows, at, people, .. } = import;
+        loop {
+            match *at {
+                ImportStage::Servers { window, .. } if window >= windows.len() => {
+                    *at = ImportStage::Players { window: 0, next: 1 };
+                }
+                ImportStage::Servers { window, server } if server as usize >= self.model.servers.len() => {
+                    *at = ImportStage::Servers { window: window + 1, server: 1 };
+                }
+                ImportStage::Servers { window, server } => {
+                    *at = ImportStage::Servers { window, server: server + 1 };
+                    return self
+                        .model
+                        .import_server(people, source, rebuilt, windows[window], ServerKey(server))
+                        .map(Some);
+                }
+                ImportStage::Players { window, .. } if window >= windows.len() => return Ok(None),
+                ImportStage::Players { window, next } if next >= rebuilt.model.global.meta.next_player => {
+                    *at = ImportStage::Players { window: window + 1, next: 1 };
+                }
+                ImportStage::Players { window, next } => {
+                    let end = next.saturating_add(PLAYERS_PER_STEP).min(rebuilt.model.global.meta.next_player);
+                    *at = ImportStage::Players { window, next: end };
+                    let players = self.import_players(people, source, rebuilt, windows[window], next..end)?;
+                    return Ok(Some(player_steps(windows[window], players)));
+                }
+            }
+        }
     }
 
     /// `players`: keys there.
@@ -209,19 +234,20 @@ impl Engine {
         rebuilt.window_reader.each_player(window, players, &mut |player, of_player| found.push((player, of_player)))?;
         let mut imported = Vec::with_capacity(found.len());
         for (player, mut of_player) in found {
-            let Some((local, record)) = people.find(self, source, rebuilt, player)? else { continue };
+            let Some((local, record)) = people.find(&self.model, source, rebuilt, player)? else { continue };
             let all = local.and_then(|local| people.remotes_by_local.get(&local)).filter(|all| all.len() > 1);
             if let Some(all) = all {
                 of_player = rebuilt.merged_player_window(window, all)?.unwrap_or(of_player);
             }
-            let url = |server: &ServerKey| rebuilt.engine.url_of(*server).cloned();
-            let known = |url: &ServerUrl| self.by_url.get(url).is_some();
-            let tag_name = |tag: u32| rebuilt.engine.global.tags.name(tag);
-            let is_same_tag =
-                |tag: u32| self.global.tags.find(tag_name(tag)).is_some_and(|here| here < self.rebuild_tag_limit.0);
+            let url = |server: &ServerKey| rebuilt.model.url_of(*server).cloned();
+            let known = |url: &ServerUrl| self.model.by_url.get(url).is_some();
+            let tag_name = |tag: u32| rebuilt.model.global.tags.name(tag);
+            let is_same_tag = |tag: u32| {
+                self.model.global.tags.find(tag_name(tag)).is_some_and(|here| here < self.rebuild_tag_limit.0)
+            };
             let tag_ratings = of_player.tag_ratings.iter().filter(|(tag, _)| is_same_tag(tag.0));
             imported.push(RebuiltPlayer {
-                game: rebuilt.engine.global.games.name(of_player.game.0).to_owned(),
+                game: rebuilt.model.global.games.name(of_player.game.0).to_owned(),
                 name: record.name,
                 servers: of_player.servers.iter().filter_map(url).filter(known).collect(),
                 game_rating: of_player.game_rating,
@@ -229,19 +255,6 @@ impl Engine {
             });
         }
         Ok(imported)
-    }
-
-    /// The key of a player by a normalised name.
-    pub(in crate::engine) fn find_player(
-        &self,
-        source: &dyn StoreReader,
-        game: &str,
-        name: &Name,
-    ) -> Result<Option<PlayerKey>, ReadError> {
-        match self.global.games.find(game) {
-            Some(game) => self.global.find_player(source, crate::model::GameKey(game), name),
-            None => Ok(None),
-        }
     }
 }
 
@@ -265,17 +278,17 @@ impl PlayerKeyMap {
     /// The key here of a player there, if there is one, and the record there. `None`: the player was forgotten.
     fn find(
         &mut self,
-        engine: &Engine,
+        model: &ReadModel,
         source: &dyn StoreReader,
         rebuilt: &RebuiltState<'_>,
         there: PlayerKey,
     ) -> Result<Option<(Option<PlayerKey>, PlayerRecord)>, ReadError> {
-        let record = rebuilt.engine.global.player_record(rebuilt.reader, there)?;
+        let record = rebuilt.model.global.player_record(rebuilt.reader, there)?;
         let Some(record) = record.filter(|record| ForgottenPlaceholder::parse(&record.name).is_none()) else {
             return Ok(None);
         };
-        let game = rebuilt.engine.global.games.name(record.game.0);
-        if engine.global.is_forgotten(game, &record.name) {
+        let game = rebuilt.model.global.games.name(record.game.0);
+        if model.global.is_forgotten(game, &record.name) {
             return Ok(None);
         }
         let at = there.0 as usize;
@@ -283,7 +296,7 @@ impl PlayerKeyMap {
             self.local_by_remote.resize(at + 1, 0);
         }
         if self.local_by_remote[at] == 0
-            && let Some(player) = engine.find_player(source, game, &record.name)?
+            && let Some(player) = model.find_player(source, game, &record.name)?
         {
             self.local_by_remote[at] = player.0;
             self.remotes_by_local.entry(player).or_default().push(there);
@@ -297,7 +310,7 @@ impl RebuiltState<'_> {
     fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, ReadError> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
-            let known = self.engine.global.player_windows.get(window, player);
+            let known = self.model.global.player_windows.get(window, player);
             let found = if known.is_some() { known } else { self.reader.player_window(window, player)? };
             let Some(mut player_window) = found else { continue };
             merged.iter().for_each(|before| player_window.merge_person(before));

@@ -26,19 +26,19 @@ impl Engine {
     /// different window. Windows of a removed type are kept, because a reload may add the type
     /// again.
     pub(super) fn apply_window_settings(&mut self) {
-        self.delete_windows(&self.global.windows_with_changed_bounds());
-        self.global.compare_types();
-        self.global.current_windows = CurrentWindows::default();
+        self.delete_windows(&self.model.global.windows_with_changed_bounds());
+        self.model.global.compare_types();
+        self.model.global.current_windows = CurrentWindows::default();
     }
 
     /// Deletes windows; other windows with the same keys may open later.
     pub(super) fn delete_windows(&mut self, deleted: &[WindowKey]) {
-        deleted.iter().for_each(|window| self.global.delete_window(*window));
+        deleted.iter().for_each(|window| self.model.global.delete_window(*window));
         if deleted.is_empty() {
             return;
         }
         // A new window with the same key must not continue the rows that presences hold.
-        for (index, server_state) in self.servers.iter_mut().enumerate() {
+        for (index, server_state) in self.model.servers.iter_mut().enumerate() {
             let last = server_state.iter_mut().filter_map(|server_state| server_state.record.last_snapshot.as_mut());
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
@@ -47,7 +47,7 @@ impl Engine {
                 changed |= presence.rows.len() < before;
             }
             if changed {
-                self.global.server_changed(ServerKey(index as u32));
+                self.model.global.server_changed(ServerKey(index as u32));
             }
         }
     }
@@ -56,21 +56,25 @@ impl Engine {
     /// change are kept: a week until it is closed and nothing of it is in the outbox, and as
     /// long as an earlier week is kept.
     pub fn delete_windows_before(&mut self, source: &dyn StoreReader, t_ms: i64) -> Vec<WindowKey> {
-        let ended = self.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
+        let ended =
+            self.model.global.meta.windows.iter().filter(|state| state.end_ms <= t_ms).map(|state| state.window);
         let mut deleted: Vec<WindowKey> = ended.collect();
-        deleted.retain(|window| self.global.window_has_ended(*window));
+        deleted.retain(|window| self.model.global.window_has_ended(*window));
         deleted.extend(
-            self.global
+            self.model
+                .global
                 .meta
                 .weeks
                 .iter()
                 .take_while(|state| state.phase == WeekPhase::Closed)
-                .take_while(|state| self.global.calendar.week_end_ms(state.week) <= t_ms)
-                .take_while(|state| !self.global.settings.archive_enabled || !self.has_unarchived(source, state.week))
+                .take_while(|state| self.model.global.calendar.week_end_ms(state.week) <= t_ms)
+                .take_while(|state| {
+                    !self.model.global.settings.archive_enabled || !self.model.has_unarchived(source, state.week)
+                })
                 .map(|state| WindowKey::from(state.week)),
         );
         deleted.sort_unstable();
-        deleted.iter().for_each(|window| self.global.delete_window(*window));
+        deleted.iter().for_each(|window| self.model.global.delete_window(*window));
         deleted
     }
 }

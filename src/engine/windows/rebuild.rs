@@ -9,7 +9,7 @@
 
 use crate::board::window::{Shape, WindowTypes, label, type_name};
 use crate::engine::windows::current::CurrentWindows;
-use crate::engine::{Engine, EngineSettings, GlobalState, ServerState};
+use crate::engine::{Engine, EngineSettings, GlobalState, ReadModel, ServerState};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
 use crate::model::{KnownServer, ServerKey, TagKey, WindowKey, WindowType};
@@ -88,7 +88,7 @@ impl GlobalState {
     }
 }
 
-impl Engine {
+impl ReadModel {
     /// Types whose past is to be rebuilt: those that are new or have other boundaries, and
     /// those whose rebuild was interrupted by a restart.
     pub fn types_to_rebuild(&self) -> Vec<WindowType> {
@@ -135,29 +135,6 @@ impl Engine {
         known.filter(|state| state.start_ms >= log_from_ms).collect()
     }
 
-    /// Starts the changed types with empty windows, because their past cannot be rebuilt.
-    pub fn start_types_empty(&mut self) {
-        let of_types = |window: &WindowKey| self.global.is_rebuilding(*window);
-        let deleted: Vec<WindowKey> = self.global.meta.importing.iter().copied().filter(of_types).collect();
-        self.delete_windows(&deleted);
-        self.finish_rebuild();
-    }
-
-    /// Deletes the windows of the changed types that begin within the log, until they are imported.
-    /// Idempotent.
-    pub fn start_rebuild(&mut self, log_from_ms: i64) {
-        let kinds = self.types_to_rebuild();
-        self.global.changed_types.clear();
-        self.global.meta.types = self.global.types_of_settings();
-        self.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
-        self.global.pending.meta = true;
-        let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
-        let deleted: Vec<WindowKey> =
-            self.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
-        self.delete_windows(&deleted);
-        self.global.current_windows = CurrentWindows::default();
-    }
-
     /// The time from which a log is to be replayed, Unix ms.
     pub fn replay_from_ms(&self) -> i64 {
         let windows = &self.global.settings.windows;
@@ -182,15 +159,6 @@ impl Engine {
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..(**settings).clone() }
     }
 
-    /// The servers that the second engine knows at its start: those with tags, because it computes
-    /// ratings for the current tags, those that are exempt from checks, and greylisted ones. A tag that is deleted and
-    /// added again during the rebuild is a different tag.
-    pub fn rebuilt_servers(&mut self) -> Vec<KnownServer> {
-        self.rebuild_tag_limit = TagKey(self.global.meta.next_tag);
-        let servers = self.servers.iter().flatten().map(|it| self.global.known_server(it));
-        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
-    }
-
     /// What is known of the servers that are not removed, of at most `most` keys.
     pub fn servers_for_log(&self, from: ServerKey, most: usize) -> impl Iterator<Item = KnownServer> {
         let servers = self.servers.iter().skip(from.0 as usize).take(most).flatten();
@@ -201,11 +169,45 @@ impl Engine {
     pub fn next_server(&self) -> ServerKey {
         ServerKey(self.servers.len() as u32)
     }
+}
+
+impl Engine {
+    /// Starts the changed types with empty windows, because their past cannot be rebuilt.
+    pub fn start_types_empty(&mut self) {
+        let of_types = |window: &WindowKey| self.model.global.is_rebuilding(*window);
+        let deleted: Vec<WindowKey> = self.model.global.meta.importing.iter().copied().filter(of_types).collect();
+        self.delete_windows(&deleted);
+        self.finish_rebuild();
+    }
+
+    /// Deletes the windows of the changed types that begin within the log, until they are imported.
+    /// Idempotent.
+    pub fn start_rebuild(&mut self, log_from_ms: i64) {
+        let kinds = self.model.types_to_rebuild();
+        self.model.global.changed_types.clear();
+        self.model.global.meta.types = self.model.global.types_of_settings();
+        self.model.global.meta.types.iter_mut().for_each(|state| state.rebuilding = kinds.contains(&state.kind));
+        self.model.global.pending.meta = true;
+        let in_log = |state: &&WindowState| kinds.contains(&state.window.kind) && state.start_ms >= log_from_ms;
+        let deleted: Vec<WindowKey> =
+            self.model.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
+        self.delete_windows(&deleted);
+        self.model.global.current_windows = CurrentWindows::default();
+    }
+
+    /// The servers that the second engine knows at its start: those with tags, because it computes
+    /// ratings for the current tags, those that are exempt from checks, and greylisted ones. A tag that is deleted and
+    /// added again during the rebuild is a different tag.
+    pub fn rebuilt_servers(&mut self) -> Vec<KnownServer> {
+        self.rebuild_tag_limit = TagKey(self.model.global.meta.next_tag);
+        let servers = self.model.servers.iter().flatten().map(|it| self.model.global.known_server(it));
+        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
+    }
 
     pub(super) fn finish_rebuild(&mut self) {
-        self.global.changed_types.clear();
-        self.global.meta.types = self.global.types_of_settings();
-        self.global.pending.meta = true;
-        self.global.current_windows = CurrentWindows::default();
+        self.model.global.changed_types.clear();
+        self.model.global.meta.types = self.model.global.types_of_settings();
+        self.model.global.pending.meta = true;
+        self.model.global.current_windows = CurrentWindows::default();
     }
 }

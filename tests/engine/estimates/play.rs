@@ -154,6 +154,7 @@ impl Ranked {
         let mut rows = Vec::new();
         self.state
             .engine
+            .model()
             .export(&self.state.store, &week, |server, _, player, row, _| {
                 let compared = Compared {
                     true_points: 0.0,

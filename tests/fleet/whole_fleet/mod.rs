@@ -255,7 +255,7 @@ impl Run {
     fn start_instance(&mut self) {
         self.instance += 1;
         let state = open(self.dir.path(), &self.settings);
-        assert!(state.engine.now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
+        assert!(state.engine.model().now_ms() <= self.clock.at(self.now_ms), "time ran backwards");
         self.watch.restart(&state.engine);
         self.scanner = VirtualScanner::new(self.instance);
         self.state = Some(state);
@@ -302,7 +302,7 @@ impl Run {
         self.next_tick_ms = self.now_ms + TICK_MS;
         self.state().handle(Event::Tick { now_ms: t_ms }).expect("a store");
         self.state().sweep().expect("a store");
-        let status = self.state().engine.status();
+        let status = self.state().engine.model().status();
         self.closing = status.weeks.iter().any(|week| matches!(week.phase, WeekPhase::Closing | WeekPhase::Ranking))
             || status.weeks.iter().filter(|week| week.phase == WeekPhase::Running).count() > 1;
         if self.closing && self.rng.bool(0.15) {
@@ -323,23 +323,23 @@ impl Run {
     }
 
     fn apply(&mut self, ended: FinishedScan) {
-        let url = self.state().engine.url_of(ended.server).expect("a known server").clone();
+        let url = self.state().engine.model().url_of(ended.server).expect("a known server").clone();
         self.check_credible(&ended, &url);
         self.seen.late_outcomes += u64::from(ended.outcome.t_ms() < self.applied_ms);
         let outcome = ended.outcome.clamped_to(self.applied_ms, i64::MAX);
         self.applied_ms = outcome.t_ms();
-        let used_before = self.state().engine.outcomes_applied();
+        let used_before = self.state().engine.model().outcomes_applied();
         let (server, id, sent_ms) = (ended.server, ended.id, Some(ended.sent_ms));
         self.state().handle(Event::Scanned { server, id, sent_ms, outcome: outcome.clone() }).expect("a store");
         let notice = self.state().engine.poll_notice().expect("each scan gives a notice");
         assert!(notice.server == server && self.state().engine.poll_notice().is_none());
-        let summary = self.state().engine.public_server_of(server).expect("a known server");
-        if self.state().engine.outcomes_applied() > used_before {
+        let summary = self.state().engine.model().public_server_of(server).expect("a known server");
+        if self.state().engine.model().outcomes_applied() > used_before {
             scan_log::write(&mut self.pending.log, &url, &outcome);
             let step = ClassStep { t: outcome.t_ms(), missed: summary.missed, class: summary.class };
             self.pending.steps.push((server, step));
         }
-        let now_ms = self.state().engine.now_ms();
+        let now_ms = self.state().engine.model().now_ms();
         self.watch.finished(server, id, summary.class, now_ms);
         self.events_to_crash -= 1;
     }
@@ -423,7 +423,7 @@ impl Run {
         assert!(committed || self.pending.steps.is_empty());
         self.committed.log.append(&mut self.pending.log);
         self.committed.steps.append(&mut self.pending.steps);
-        let status = self.state().engine.status();
+        let status = self.state().engine.model().status();
         for week in status.weeks.iter().filter(|week| week.phase == WeekPhase::Closed) {
             let key = clqd::model::calendar::parse_week_label(&week.week).expect("a label");
             if !self.closed.contains_key(&key) {

@@ -35,8 +35,8 @@ struct Watched {
 impl Watch {
     /// A daemon has started with the state of the previous one.
     pub fn restart(&mut self, engine: &Engine) {
-        let now_ms = engine.now_ms();
-        for server in engine.servers() {
+        let now_ms = engine.model().now_ms();
+        for server in engine.model().servers() {
             let at = server.public.key as usize;
             self.servers.resize(self.servers.len().max(at + 1), Watched::default());
             let watched = &mut self.servers[at];

@@ -40,7 +40,7 @@ fn reload_of_equal_settings_changes_nothing() {
     let t = ms("2026-11-18T09:10:00Z");
     rounds(&mut case, t, 20);
     case.settle(t + HOUR_MS);
-    for window in case.state().engine.running_windows() {
+    for window in case.state().engine.model().running_windows() {
         case.state().commit_and_build_boards(window).unwrap();
     }
     let boards = |case: &mut Case| {
@@ -53,15 +53,15 @@ fn reload_of_equal_settings_changes_nothing() {
         }
         all
     };
-    let before = (case.state().engine.windows(), boards(&mut case));
-    assert!(!case.state().engine.has_changes());
+    let before = (case.state().engine.model().windows(), boards(&mut case));
+    assert!(!case.state().engine.model().has_changes());
     for _ in 0..3 {
         case.reload();
     }
-    assert!(!case.state().engine.has_changes(), "nothing to commit");
-    assert!(case.state().engine.windows_with_stale_order().is_empty());
+    assert!(!case.state().engine.model().has_changes(), "nothing to commit");
+    assert!(case.state().engine.model().windows_with_stale_order().is_empty());
     // The responses contain cursors, which contain generation and version of their boards.
-    assert!((case.state().engine.windows(), boards(&mut case)) == before);
+    assert!((case.state().engine.model().windows(), boards(&mut case)) == before);
     case.check("reloaded");
 }
 
@@ -76,7 +76,7 @@ fn low_is_better_reverses_board() {
 
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.state().engine.model().windows_with_stale_order().contains(&day()));
     let cached = case.cached_board("game:baseq3", DAY, Ranking::Points);
     assert!(cached.iter().map(|(name, score, _)| (name, score)).eq(high.iter().map(|(name, score)| (name, score))));
     assert!(case.query(&board, &after).is_ok(), "the cached board is used");
@@ -84,7 +84,7 @@ fn low_is_better_reverses_board() {
     let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     assert!(case.query(&board, &after).is_ok(), "until the new board is installed");
     case.state().engine.install_boards(built);
-    assert!(case.state().engine.windows_with_stale_order().iter().all(|window| *window != day()));
+    assert!(case.state().engine.model().windows_with_stale_order().iter().all(|window| *window != day()));
     let stale = case.query(&board, &after).unwrap_err().to_string();
     assert!(stale.contains("first page"), "{stale}");
     let low = case.points("game:baseq3", DAY);
@@ -99,12 +99,12 @@ fn low_is_better_reverses_board() {
     case.set_low(&[]);
     case.reload();
     case.state().engine.install_boards(built);
-    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.state().engine.model().windows_with_stale_order().contains(&day()));
     assert_eq!(case.points("game:baseq3", DAY), low);
     // With the earlier settings the cached boards are current again.
     case.set_low(&["points game:baseq3"]);
     case.reload();
-    assert!(!case.state().engine.windows_with_stale_order().contains(&day()));
+    assert!(!case.state().engine.model().windows_with_stale_order().contains(&day()));
 }
 
 /// Of players with equal points, the one with more time is first, except in one game.
@@ -131,7 +131,7 @@ fn tie_break_orders_equal_scores() {
     case.set_ties(&["points time", "points elo game:cstrike"]);
     case.set_low(&["time game:cstrike", "time tag:alone"]);
     case.reload();
-    assert!(case.state().engine.windows_with_stale_order().contains(&day()));
+    assert!(case.state().engine.model().windows_with_stale_order().contains(&day()));
     assert!(case.query(&board, &after).is_ok(), "the cached board is used");
     let plan = case.state().engine.plan_boards(day());
     let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
@@ -180,7 +180,7 @@ fn cached_boards_use_orders_of_new_game() {
     case.state().engine.install_boards(built);
     assert_eq!(first(&mut case), "bob", "in boards whose build had started");
     case.state().engine.install_boards(built_week);
-    assert!(case.state().engine.boards(week).is_some(), "its order is current");
+    assert!(case.state().engine.model().boards(week).is_some(), "its order is current");
     assert_eq!(case.points("game:cstrike", "2026-W47")[0].0, "bob");
     case.check("a new game");
 }
@@ -266,7 +266,7 @@ fn board_answer_is_consistent() {
                         let state = state.read().unwrap();
                         let query = |query| {
                             let selector = selector(scope, DAY, ranking, None);
-                            state.engine.query_board(&state.store, &selector, &query).unwrap()
+                            state.engine.model().query_board(&state.store, &selector, &query).unwrap()
                         };
                         let top = query(BoardQuery::Top { count: 100 });
                         assert_eq!(top.rows.len() as u64, top.head.size);
@@ -324,7 +324,7 @@ fn boards_of_deleted_window_are_evicted() {
     rounds(&mut case, t, 5);
     let deleted = [parse_label("2026-11-18T10Z").expect("a label"), parse_label("2026-W47").expect("a label")];
     deleted.iter().for_each(|window| case.state().commit_and_build_boards(*window).unwrap());
-    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_some()));
+    assert!(deleted.iter().all(|window| case.state().engine.model().boards(*window).is_some()));
     let plan = case.state().engine.plan_boards(deleted[0]);
     let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     for weeks in 1..3 {
@@ -332,16 +332,19 @@ fn boards_of_deleted_window_are_evicted() {
         case.settle(t + weeks * 7 * 24 * HOUR_MS + HOUR_MS);
     }
     case.settle(t + 22 * 24 * HOUR_MS);
-    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    assert!(deleted.iter().all(|window| case.state().engine.model().boards(*window).is_none()));
     // Boards of deleted windows are not installed, whenever they were built.
     case.state().engine.install_boards(built);
     let plan = case.state().engine.plan_boards(deleted[0]);
     let built = clqd::state::build_boards(&plan, &case.state().store.reader()).unwrap();
     case.state().engine.install_boards(built);
-    assert!(deleted.iter().all(|window| case.state().engine.boards(*window).is_none()));
+    assert!(deleted.iter().all(|window| case.state().engine.model().boards(*window).is_none()));
     let newest = parse_label("2026-W49").expect("a label");
     case.state().commit_and_build_boards(newest).unwrap();
-    assert!(case.state().engine.boards(newest).is_some_and(|boards| boards.players() > 0), "other boards can be built");
+    assert!(
+        case.state().engine.model().boards(newest).is_some_and(|boards| boards.players() > 0),
+        "other boards can be built"
+    );
 }
 
 #[test]
@@ -352,6 +355,7 @@ fn boards_of_ended_windows_are_evicted_at_memory_limit() {
     for hour in 0..3 {
         case.state()
             .engine
+            .model()
             .running_windows()
             .into_iter()
             .for_each(|window| case.state().commit_and_build_boards(window).unwrap());
@@ -361,19 +365,19 @@ fn boards_of_ended_windows_are_evicted_at_memory_limit() {
         case.state().commit_and_build_boards(hour).unwrap();
     }
     let before = hours.map(|hour| case.points("game:baseq3", &label(hour)));
-    case.state().engine.touch_boards(hours[0]);
+    case.state().engine.model().touch_boards(hours[0]);
     case.tick(t + 5 * 60 * MINUTE_MS);
-    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_some()), "within the limit");
-    let all: usize = hours.iter().map(|hour| case.state().engine.boards(*hour).unwrap().heap_bytes()).sum();
+    assert!(hours.iter().all(|hour| case.state().engine.model().boards(*hour).is_some()), "within the limit");
+    let all: usize = hours.iter().map(|hour| case.state().engine.model().boards(*hour).unwrap().heap_bytes()).sum();
     case.settings.closed_cache_bytes_max = all as u64 - 1;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 1_000);
-    let cached = hours.map(|hour| case.state().engine.boards(hour).is_some());
+    let cached = hours.map(|hour| case.state().engine.model().boards(hour).is_some());
     assert_eq!(cached, [true, false, true], "the most recently used board stays");
     case.settings.closed_cache_bytes_max = 0;
     case.reload();
     case.tick(t + 5 * 60 * MINUTE_MS + 2_000);
-    assert!(hours.iter().all(|hour| case.state().engine.boards(*hour).is_none()));
+    assert!(hours.iter().all(|hour| case.state().engine.model().boards(*hour).is_none()));
     assert_eq!(hours.map(|hour| case.points("game:baseq3", &label(hour))), before, "rebuilt for a query");
 }
 
@@ -385,22 +389,22 @@ fn boards_of_recent_weeks_are_evicted_last() {
     rounds(&mut case, t, 4);
     let next_week = ms("2026-11-23T00:01:00Z");
     case.tick(next_week);
-    while case.state().engine.recent_weeks().is_empty() {
+    while case.state().engine.model().recent_weeks().is_empty() {
         case.tick(next_week + 60_000);
     }
-    assert_eq!(case.state().engine.recent_weeks(), [week]);
+    assert_eq!(case.state().engine.model().recent_weeks(), [week]);
     for window in [week, hour] {
         case.state().commit_and_build_boards(window).unwrap();
     }
     case.tick(next_week + 120_000);
-    case.state().engine.touch_boards(hour);
-    let bytes = case.state().engine.boards(week).expect("boards").heap_bytes();
+    case.state().engine.model().touch_boards(hour);
+    let bytes = case.state().engine.model().boards(week).expect("boards").heap_bytes();
     case.settings.closed_cache_bytes_max = bytes as u64;
     case.reload();
     case.tick(next_week + 180_000);
-    let cached = [week, hour].map(|window| case.state().engine.boards(window).is_some());
+    let cached = [week, hour].map(|window| case.state().engine.model().boards(window).is_some());
     assert_eq!(cached, [true, false], "the boards of the week stay, although others were used later");
     // Two weeks later they are like all others.
     case.tick(ms("2026-12-07T00:01:00Z"));
-    assert_eq!(case.state().engine.recent_weeks(), []);
+    assert_eq!(case.state().engine.model().recent_weeks(), []);
 }

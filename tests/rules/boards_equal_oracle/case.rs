@@ -121,7 +121,8 @@ impl Case {
     pub fn cached_board(&mut self, scope: &str, label: &str, ranking: Ranking) -> Vec<(String, f64, i64)> {
         let state = self.state();
         let selector = selector(scope, label, ranking, None);
-        let (_, board) = state.engine.board(&state.store, &selector).unwrap_or_else(|e| panic!("{selector:?}: {e}"));
+        let (_, board) =
+            state.engine.model().board(&state.store, &selector).unwrap_or_else(|e| panic!("{selector:?}: {e}"));
         let named = |entry: clqd::board::BoardEntry| {
             let record = state.store.player_record(entry.player).expect("a store").expect("a player");
             (record.name.into_string(), display_score(ranking, entry.score()), entry.at_ms)
@@ -137,12 +138,12 @@ impl Case {
 
     pub fn query(&mut self, selector: &BoardSelector, query: &BoardQuery) -> Result<BoardAnswer, ViewError> {
         let state = self.state();
-        state.engine.query_board(&state.store, selector, query)
+        state.engine.model().query_board(&state.store, selector, query)
     }
 
     /// Labels of the windows of a type in that phase, newest first.
     pub fn windows(&mut self, kind: &str, phase: WindowPhase) -> Vec<String> {
-        let listed = self.state().engine.windows().into_iter();
+        let listed = self.state().engine.model().windows().into_iter();
         listed.filter(|l| l.kind == kind && l.phase == phase).map(|l| l.window.window).collect()
     }
 

@@ -44,7 +44,7 @@ pub fn scopes(oracle: &Oracle, tags: &[(String, Vec<String>)]) -> Vec<NamedScope
 }
 
 pub fn listed(state: &State) -> Vec<WindowSummary> {
-    state.engine.windows()
+    state.engine.model().windows()
 }
 
 /// All windows that the engine lists.
@@ -69,7 +69,7 @@ pub fn read(state: &State, scopes: &[NamedScope], windows: &[WindowKey]) -> Boar
 
 pub fn read_one(state: &State, scope: &ScopeName, window: WindowKey, ranking: Ranking) -> Board {
     let name = BoardSelector { scope: scope.clone(), ranking, window: Some(window::label(window)), at_ms: None };
-    let (head, board) = state.engine.board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
+    let (head, board) = state.engine.model().board(&state.store, &name).unwrap_or_else(|e| panic!("{name:?}: {e}"));
     let entries: Vec<BoardEntry> = board.iter().collect();
     assert_eq!(head.size, entries.len() as u64, "{name:?}");
     assert_eq!(head.order.low_is_better, board.direction() == Direction::LowIsBetter, "{name:?}");
@@ -142,7 +142,7 @@ pub fn check(
             }
         }
     }
-    let running = state.engine.running_windows();
+    let running = state.engine.model().running_windows();
     for window in known.into_iter().filter(|w| !with_rows.contains(w) && running.contains(w)) {
         state.commit_and_build_boards(window).expect("a store");
         let boards = read(state, &scopes, &[window]);

@@ -171,7 +171,10 @@ impl Run {
         while state.engine.refresh_boards(&state.store, 7).expect("a store") {}
         let scopes = compare::scopes(oracle, &self.tags);
         let cached_windows = |state: &State| -> Vec<WindowKey> {
-            compare::windows_of(state).into_iter().filter(|window| state.engine.boards(*window).is_some()).collect()
+            compare::windows_of(state)
+                .into_iter()
+                .filter(|window| state.engine.model().boards(*window).is_some())
+                .collect()
         };
         let windows = cached_windows(state);
         let cached = compare::read(state, &scopes, &windows);
@@ -204,7 +207,7 @@ impl Run {
     }
 
     fn random_window(&mut self, state: &State) -> WindowKey {
-        let running = state.engine.running_windows();
+        let running = state.engine.model().running_windows();
         let all = if self.random.below(3) > 0 { running } else { compare::windows_of(state) };
         all[self.random.below(all.len() as u64) as usize]
     }

@@ -117,7 +117,7 @@ fn next_window_is_opened_in_advance() {
     for (kind, label) in [("hour", "2026-11-18T11Z"), ("day", "2026-11-19"), ("month", "2026-12"), ("12", "12#3")] {
         assert_eq!(case.windows(kind, WindowPhase::Upcoming), [label]);
         let window = clqd::board::window::parse_label(label).unwrap();
-        assert!(case.state().engine.boards(window).is_some(), "boards of {label} are cached");
+        assert!(case.state().engine.model().boards(window).is_some(), "boards of {label} are cached");
         assert!(case.cached_board("game:baseq3", label, Ranking::Time).is_empty());
     }
     // Scans are credited to it although no tick has come since.
@@ -131,7 +131,7 @@ fn cursor_is_stale_after_window_end() {
     let t = ms("2026-11-18T10:10:00Z");
     for (hours, stale) in [(0, false), (1, true)] {
         play(&mut case, t + hours * HOUR_MS, A, &[("ann", 9), ("bob", 7), ("eve", 5)]);
-        for window in case.state().engine.running_windows() {
+        for window in case.state().engine.model().running_windows() {
             case.state().commit_and_build_boards(window).unwrap();
         }
         for scope in ["game:baseq3", "tag:pair", "server:quake3://127.0.0.1:27960"] {
@@ -158,7 +158,7 @@ fn scans_at_week_end_are_credited_to_their_week_during_close() {
         for server in [A, B, C] {
             case.scan(monday - 10 * MINUTE_MS, server, &[("ann", 0), ("bob", 0)]);
         }
-        for window in case.state().engine.running_windows() {
+        for window in case.state().engine.model().running_windows() {
             case.state().commit_and_build_boards(window).unwrap();
         }
         case.scan(monday - 1, A, &both);
@@ -263,7 +263,7 @@ fn window_with_new_boundaries_starts_empty() {
     for how in ["reloaded", "restarted", "not yet swept"] {
         let other = if how == "restarted" { &before } else { &after };
         case.set_windows(&[other, "all-time"]);
-        let t = case.state().engine.now_ms() + 2 * MINUTE_MS;
+        let t = case.state().engine.model().now_ms() + 2 * MINUTE_MS;
         match how {
             "restarted" => case.restart(),
             _ => case.reload(),
@@ -312,7 +312,7 @@ fn delete_before_deletes_windows_that_ended_before() {
     for window in ["2026-11-15T22Z", "2026-11-15", "2026-W46", "2026-11-16T00Z"] {
         assert_eq!(case.records([window]), 0, "{window}");
     }
-    assert!(case.state().engine.windows().iter().all(|listed| listed.window.window != "2026-W46"));
+    assert!(case.state().engine.model().windows().iter().all(|listed| listed.window.window != "2026-W46"));
     assert_eq!(case.points("game:baseq3", "all-time"), points(&[("ann", 36), ("bob", 28)]));
     assert_eq!(case.points("game:baseq3", "2026-11-16"), points(&[("ann", 18), ("bob", 14)]));
 }
@@ -327,7 +327,7 @@ fn unarchived_week_is_not_deleted() {
     state.engine.apply_archive_step(ArchiveStep::Claim { id: 1 });
     loop {
         state.commit().unwrap();
-        match state.engine.resync_chunk(&state.store, None, 50, 1_000).unwrap() {
+        match state.engine.model().resync_chunk(&state.store, None, 50, 1_000).unwrap() {
             ResyncStep::Chunk(chunk) => {
                 assert!(state.engine.acknowledge_resync(chunk.from, chunk.next, &chunk.postponed))
             }
@@ -354,7 +354,7 @@ fn unarchived_week_is_not_deleted() {
         let is_week = |(entry, _): &(OutboxEntry, _)| matches!(entry.key, OutboxKey::Week { .. });
         let last = jobs.iter().rposition(is_week).filter(|_| all_but_last);
         let done = jobs.iter().enumerate().filter(|(at, _)| Some(*at) != last).map(|(_, (entry, _))| *entry);
-        let done: Vec<_> = done.chain(state.engine.archive_tasks(&state.store)).collect();
+        let done: Vec<_> = done.chain(state.engine.model().archive_tasks(&state.store)).collect();
         state.engine.acknowledge_archived(&done);
         state.commit().unwrap();
         assert_eq!(weeks(&mut case), [if all_but_last { "2026-W46" } else { "2026-W47" }]);
