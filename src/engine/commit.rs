@@ -54,10 +54,10 @@ impl Engine {
         self.model.global.first_uncommitted_player = PlayerKey(self.model.global.meta.next_player);
         self.model.global.name_cache.evict_after_commit(self.model.global.cache_limits.names_max);
         let server_state =
-            |key: &ServerKey| self.model.servers[key.0 as usize].as_ref().expect("changed servers exist");
+            |key: &ServerKey| self.model.servers.get(*key).expect("changed servers exist");
         // With fewer than there are players online, half of them were read for each rated round: a quarter of the engine
         // thread's time with 8 million.
-        let player_windows_max = self.model.global.cache_limits.most_player_windows(self.model.servers.len());
+        let player_windows_max = self.model.global.cache_limits.most_player_windows(self.model.servers.end());
         let mut commit = Commit {
             meta: changed.then(|| self.model.global.meta.clone()),
             games: pending.games,

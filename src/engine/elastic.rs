@@ -71,7 +71,7 @@ impl ReadModel {
 impl Engine {
     /// Learns from a scan that has ended, and moves the next scan of a server with players to when it tells most.
     pub(super) fn plan_elastic(&mut self, server: ServerKey, scan: InFlight, change: Option<ListChange>) {
-        let Some(server_state) = self.model.server_state(server) else { return };
+        let Some(server_state) = self.model.servers.get(server) else { return };
         let Some(last) = server_state.record.last_snapshot.as_ref() else { return };
         let moment = Moment { now_ms: self.model.now_ms(), list_ms: last.t_ms, best: best_points(&last.entries) };
         let pace = self.model.pace(server_state).filter(|_| {
@@ -100,7 +100,7 @@ impl Engine {
     /// Sets how often a server is scanned while it has players. Returns whether that changed.
     pub fn set_scan_budget(&mut self, url: &ServerUrl, budget: Option<ScanBudget>) -> Result<bool, AdminError> {
         let key = self.model.find_key(url)?;
-        let server_state = self.server_state_mut(key).expect("found");
+        let server_state = self.model.servers.get_mut(key).expect("found");
         if server_state.record.scan_budget == budget {
             return Ok(false);
         }

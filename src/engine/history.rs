@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{ReadModel, ViewError};
+use super::{ReadModel, ServerState, ViewError};
 use crate::model::commit::MapRowKey;
 use crate::model::row::MapRow;
 use crate::model::{MapKey, ServerKey, ServerUrl, WeekKey};
@@ -33,8 +33,10 @@ pub struct BestPlayersPlan {
 impl ReadModel {
     pub fn map_history_plan(&self) -> MapHistoryPlan {
         let weeks = self.weeks().iter().map(|state| (state.week, self.is_closed(state.week))).collect();
-        let counts = |server: &super::ServerState| !server.record.removed && server.record.greylist_reason.is_none();
-        let counted = self.servers.iter().map(|server| server.as_ref().is_some_and(counts)).collect();
+        let mut counted = vec![false; self.servers.end().0 as usize];
+        for (server, ServerState { record, .. }) in self.servers.iter() {
+            counted[server.0 as usize] = !record.removed && record.greylist_reason.is_none();
+        }
         let mut newer: FxHashMap<MapRowKey, MapRow> = FxHashMap::default();
         for (&(week, server), rows) in &self.global.pending.map_rows {
             newer.extend(rows.iter().map(|(map, row)| (MapRowKey { week, server, map: *map }, *row)));

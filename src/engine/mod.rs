@@ -34,6 +34,7 @@ mod replica;
 mod restore;
 mod rows;
 mod server_pages;
+mod server_table;
 mod servers;
 mod sessions;
 mod settings;
@@ -65,16 +66,14 @@ pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
 pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
 pub use self::read_model::ReadModel;
-use self::read_model::ServerState;
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::{SERVER_NAMES_CHUNK, ServerName};
+use self::server_table::{ServerState, ServerTable};
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
-use self::shared::Shared;
 pub use self::site_series::SeriesGroup;
 pub use self::state_reader::{LoadedState, ReadError, RemovedPlayer, StateReader, StoreReader};
-use self::url_table::UrlTable;
 pub use self::view::PLAYER_WEEKS_MAX;
 pub use self::week_close::reopen::ReopenError;
 use self::week_close::reopen::Reopening;
@@ -124,8 +123,7 @@ impl Engine {
         }
         let (next_game, next_map, next_tag) = (meta.next_game, meta.next_map, meta.next_tag);
         let model = ReadModel {
-            servers: Vec::new(),
-            by_url: UrlTable::default(),
+            servers: ServerTable::default(),
             schedule: Schedule::new(settings.intervals),
             scans_in_flight: None,
             elastic_scans: Arc::default(),
@@ -177,11 +175,6 @@ impl Engine {
         };
         let now_ms = engine.model.global.meta.now_ms;
         for (key, record, series) in loaded.servers {
-            let index = key.0 as usize;
-            if engine.model.servers.len() <= index {
-                engine.model.servers.resize_with(index + 1, || None);
-            }
-            engine.model.by_url.insert(record.url.clone(), key);
             // Adding a server requests a scan; the request outlives a crash.
             let scan_requested = record.awaits_first_scan();
             if scan_requested {
@@ -189,15 +182,9 @@ impl Engine {
             } else if !record.removed {
                 engine.model.schedule.schedule_next(key, record.class, now_ms);
             }
-            engine.model.servers[index] = Some(ServerState {
-                added_again_ms: record.last_scan_ms.filter(|_| record.missed > 1),
-                record: Shared::new(record),
-                series,
-                scan_requested,
-                authentication: None,
-                name_index: None,
-                plan: None,
-            });
+            let added_again_ms = record.last_scan_ms.filter(|_| record.missed > 1);
+            let server_state = ServerState { added_again_ms, series, scan_requested, ..ServerState::new(record) };
+            engine.model.servers.put(key, server_state);
             engine.queue_expiry_at_start(key);
             engine.queue_invisible(key);
         }
@@ -221,7 +208,7 @@ impl Engine {
             }
             Event::Replayed { url, outcome } => {
                 let t_ms = outcome.t_ms();
-                let server = match self.model.by_url.get(&url) {
+                let server = match self.model.servers.find(&url) {
                     Some(server) => server,
                     None => self.insert_server(url, Vec::new(), t_ms),
                 };
@@ -249,7 +236,7 @@ impl Engine {
     /// The next scan that is due, if any.
     pub fn poll_probe(&mut self, now_ms: i64) -> Option<Probe> {
         let servers = &self.model.servers;
-        let server_state = |key: ServerKey| servers[key.0 as usize].as_ref().expect("planned servers exist");
+        let server_state = |key: ServerKey| servers.get(key).expect("planned servers exist");
         let (server, scan) = self.model.schedule.pop_due(
             now_ms,
             |key| server_state(key).record.class,
@@ -274,7 +261,7 @@ impl Engine {
 
     /// Keeps the settings that a server has published. They are only shown.
     pub fn set_published(&mut self, server: ServerKey, t_ms: i64, details: &Details) {
-        if self.model.server_state(server).is_some_and(|server_state| !server_state.record.removed) {
+        if self.model.servers.get(server).is_some_and(|server_state| !server_state.record.removed) {
             self.model.global.published.set_settings(server, t_ms, details.published());
         }
     }
@@ -291,7 +278,7 @@ impl Engine {
     /// Sets the authentication of the last reply. It is shown and has no other
     /// effect: it is not stored, and a replay does not know it.
     pub fn set_authentication(&mut self, server: ServerKey, authentication: Authentication) {
-        if let Some(server_state) = self.model.servers.get_mut(server.0 as usize).and_then(Option::as_mut) {
+        if let Some(server_state) = self.model.servers.get_mut(server) {
             server_state.authentication = Some(authentication);
             self.model.global.note_for_replicas(server);
         }
@@ -323,10 +310,6 @@ impl Engine {
         }
     }
 
-    fn server_state_mut(&mut self, server: ServerKey) -> Option<&mut ServerState> {
-        self.model.servers.get_mut(server.0 as usize)?.as_mut()
-    }
-
     fn insert_server(&mut self, url: ServerUrl, tags: Vec<String>, now_ms: i64) -> ServerKey {
         let global = &mut self.model.global;
         let key = ServerKey(global.meta.next_server);
@@ -334,7 +317,7 @@ impl Engine {
         global.meta.next_server += 1;
         global.pending.meta = true;
         let record = ServerRecord {
-            url: url.clone(),
+            url,
             tags,
             greylist_reason: None,
             removed: false,
@@ -360,20 +343,7 @@ impl Engine {
             imported: false,
             scan_budget: None,
         };
-        let index = key.0 as usize;
-        if self.model.servers.len() <= index {
-            self.model.servers.resize_with(index + 1, || None);
-        }
-        self.model.servers[index] = Some(ServerState {
-            record: Shared::new(record),
-            series: None,
-            scan_requested: false,
-            added_again_ms: None,
-            authentication: None,
-            name_index: None,
-            plan: None,
-        });
-        self.model.by_url.insert(url, key);
+        self.model.servers.put(key, ServerState::new(record));
         global.server_changed(key);
         global.server_name_changed(key);
         key

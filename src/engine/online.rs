@@ -41,7 +41,7 @@ impl Engine {
     /// had expired before the state was written were archived as such.
     pub(super) fn queue_expiry_at_start(&mut self, server: ServerKey) {
         let until_ms =
-            self.model.server_state(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
+            self.model.servers.get(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
         if until_ms.is_some_and(|until_ms| until_ms > self.model.now_ms() - EXPIRY_LAG_MS_MAX) {
             self.queue_expiry(server);
         }
@@ -53,7 +53,7 @@ impl Engine {
             return;
         }
         let until_ms =
-            self.model.server_state(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
+            self.model.servers.get(server).and_then(|server_state| self.model.online_until_ms(&server_state.record));
         if let Some(until_ms) = until_ms {
             self.online.queue(server, until_ms);
         }
@@ -64,7 +64,7 @@ impl Engine {
     pub(super) fn expire_servers(&mut self) {
         for _ in 0..EXPIRED_PER_TICK {
             let Some(server) = self.online.pop_due(self.model.now_ms()) else { return };
-            let record = self.model.server_state(server).map(|server_state| &server_state.record);
+            let record = self.model.servers.record(server);
             let until_ms = record.and_then(|record| self.model.online_until_ms(record));
             match until_ms.is_some_and(|until_ms| until_ms <= self.model.now_ms()) {
                 true => self.model.global.enqueue(OutboxKey::Server(server)),

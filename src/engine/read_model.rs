@@ -7,44 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::global::GlobalState;
 use super::lag_histogram::LagHistogram;
-use super::replica::ScanPlan;
 use super::server_pages::SortedServers;
-use super::shared::Shared;
+use super::server_table::{ServerState, ServerTable};
 use super::site_series::SiteSeries;
-use super::url_table::UrlTable;
 use super::week_close::WeekClose;
-use crate::model::packed_series::PackedSeries;
 use crate::model::server::ServerRecord;
 use crate::model::{ServerKey, ServerUrl};
-use crate::proto::Authentication;
-use crate::rank::player_list::{EntriesByName, NameFamily};
 use crate::schedule::Schedule;
 use crate::schedule::elastic::ElasticScans;
 use crate::view::EngineCounts;
 
-/// One server in memory.
-#[derive(Clone, Debug)]
-pub(super) struct ServerState {
-    pub(super) record: Shared<ServerRecord>,
-    pub(super) series: Option<PackedSeries>,
-    pub(super) scan_requested: bool,
-    /// When adding the server again last requested a scan, Unix ms. Not stored: at the start it is
-    /// taken to be the last scan, unless that was the first one.
-    pub(super) added_again_ms: Option<i64>,
-    /// Authentication of the last reply; `None` until the first reply after the start.
-    pub(super) authentication: Option<Authentication>,
-    /// How the names of the last list were read; `None` until the first list after the start.
-    pub(super) name_index: Option<(NameFamily, EntriesByName)>,
-    /// `None`: the schedule has it. Only a replica has some.
-    pub(super) plan: Option<ScanPlan>,
-}
-
 /// What answers are computed from. See the module documentation.
 #[derive(Debug)]
 pub struct ReadModel {
-    /// Index is the server key; 0 is never used.
-    pub(super) servers: Vec<Option<ServerState>>,
-    pub(super) by_url: UrlTable,
+    pub(super) servers: ServerTable,
     pub(super) schedule: Schedule,
     /// Scans in progress; `None`: the schedule has them. Only a replica has a number.
     pub(super) scans_in_flight: Option<u64>,
@@ -63,7 +39,7 @@ pub struct ReadModel {
 impl ReadModel {
     /// The record of a server, to be written.
     pub(crate) fn shared_record(&self, server: ServerKey) -> Option<Arc<ServerRecord>> {
-        self.server_state(server).map(|server_state| server_state.record.share())
+        self.servers.get(server).map(|server_state| server_state.record.share())
     }
 
     /// The latest time of any event, Unix ms.
@@ -72,7 +48,7 @@ impl ReadModel {
     }
 
     pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
-        self.server_state(server).map(|server_state| &server_state.record.url)
+        self.servers.get(server).map(|server_state| &server_state.record.url)
     }
 
     /// Whether the server is known and not removed.
@@ -83,14 +59,13 @@ impl ReadModel {
     /// When a listed server was added, Unix ms.
     pub fn added_ms(&self, url: &ServerUrl) -> Option<i64> {
         let server = self.find_key(url).ok()?;
-        self.server_state(server).map(|server_state| server_state.record.added_ms)
+        self.servers.get(server).map(|server_state| server_state.record.added_ms)
     }
 
     /// Whether the server is known and its last scan is older than `t_ms`.
     pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
-        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
-        server_state
-            .is_some_and(|server_state| !server_state.record.removed && server_state.record.last_scan_ms < Some(t_ms))
+        let named = self.servers.named(url);
+        named.is_some_and(|(_, ServerState { record, .. })| !record.removed && record.last_scan_ms < Some(t_ms))
     }
 
     /// Outcomes that were applied, since the start.
@@ -104,8 +79,7 @@ impl ReadModel {
 
     /// Whether a server was removed.
     pub fn is_removed(&self, url: &ServerUrl) -> bool {
-        let server_state = self.by_url.get(url).and_then(|server| self.server_state(server));
-        server_state.is_some_and(|server_state| server_state.record.removed)
+        self.servers.named(url).is_some_and(|(_, server_state)| server_state.record.removed)
     }
 
     pub(super) fn elastic_scans(&self) -> RwLockWriteGuard<'_, ElasticScans> {
@@ -114,9 +88,5 @@ impl ReadModel {
 
     pub(super) fn scans_in_flight(&self) -> u64 {
         self.scans_in_flight.unwrap_or(self.schedule.in_flight() as u64)
-    }
-
-    pub(super) fn server_state(&self, server: ServerKey) -> Option<&ServerState> {
-        self.servers.get(server.0 as usize)?.as_ref()
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineSettings};
-use crate::model::ServerKey;
 use crate::model::server::Class;
 use crate::schedule::class_of;
 
@@ -35,17 +34,14 @@ impl Engine {
 
     /// Assigns each server the class that follows from its player counts.
     fn reclassify_servers(&mut self) {
-        for (index, server_state) in self.model.servers.iter_mut().enumerate() {
-            let Some(server_state) = server_state.as_mut().filter(|server_state| !server_state.record.removed) else {
-                continue;
-            };
-            if server_state.record.class >= Class::UNKNOWN {
+        for (server, server_state) in self.model.servers.iter_mut() {
+            if server_state.record.removed || server_state.record.class >= Class::UNKNOWN {
                 continue;
             }
             let class = class_of(server_state.record.missed, self.model.global.is_populated(server_state));
             if server_state.record.class != class {
                 server_state.record.class = class;
-                self.model.global.server_changed(ServerKey(index as u32));
+                self.model.global.server_changed(server);
             }
         }
     }
@@ -53,15 +49,8 @@ impl Engine {
     /// Reschedules every server from `now_ms`: after a pause the scans are spread over their
     /// intervals instead of all being due at once.
     pub fn reschedule_all(&mut self, now_ms: i64) {
-        for (index, server_state) in self.model.servers.iter().enumerate() {
-            let Some(server_state) = server_state
-                .as_ref()
-                .filter(|server_state| !server_state.record.removed && !server_state.scan_requested)
-            else {
-                continue;
-            };
-            self.model.schedule.schedule_next(ServerKey(index as u32), server_state.record.class, now_ms);
-        }
+        let planned = self.model.servers.iter().filter(|(_, it)| !it.record.removed && !it.scan_requested);
+        planned.for_each(|(server, it)| self.model.schedule.schedule_next(server, it.record.class, now_ms));
     }
 }
 

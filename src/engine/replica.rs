@@ -9,7 +9,7 @@ use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::week_close::WeekClose;
 use super::windows::current::CurrentWindows;
-use super::{Engine, GlobalState, ReadModel, ServerState, names};
+use super::{Engine, GlobalState, ReadModel, ServerState, ServerTable, names};
 use crate::model::{PlayerKey, ServerKey};
 use crate::schedule::Schedule;
 
@@ -28,11 +28,10 @@ pub struct ChangedServers(Vec<(ServerKey, ServerState)>);
 
 impl ReadModel {
     /// A copy with these servers.
-    fn replica(&self, servers: Vec<Option<ServerState>>) -> ReadModel {
+    fn replica(&self, servers: ServerTable) -> ReadModel {
         let global = &self.global;
         ReadModel {
             servers,
-            by_url: self.by_url.clone(),
             schedule: Schedule::new(global.settings.intervals),
             scans_in_flight: Some(self.scans_in_flight()),
             elastic_scans: self.elastic_scans.clone(),
@@ -68,9 +67,8 @@ impl ReadModel {
         }
     }
 
-    fn server_for_replica(&self, key: ServerKey) -> Option<ServerState> {
-        let server = self.server_state(key)?;
-        Some(ServerState { plan: Some(self.scan_plan(key, server)), ..server.clone() })
+    fn server_for_replica(&self, key: ServerKey, server: &ServerState) -> ServerState {
+        ServerState { plan: Some(self.scan_plan(key, server)), ..server.clone() }
     }
 
     /// When a server is scanned. A replica does not hear of the start of a scan: it begins at its due time.
@@ -94,8 +92,7 @@ impl Engine {
     pub fn replica(&mut self) -> ReadModel {
         self.model.global.changed_servers = Some(Vec::new());
         self.model.schedule.note_replanned();
-        let keys = (0..self.model.servers.len() as u32).map(ServerKey);
-        self.model.replica(keys.map(|key| self.model.server_for_replica(key)).collect())
+        self.model.replica(self.model.servers.with(|key, server| self.model.server_for_replica(key, server)))
     }
 
     /// The servers that have changed since the last call, for replicas.
@@ -106,7 +103,7 @@ impl Engine {
         keys.extend(self.model.schedule.take_replanned());
         keys.sort_unstable();
         keys.dedup();
-        let server = |key| Some((key, self.model.server_for_replica(key)?));
+        let server = |key| Some((key, self.model.server_for_replica(key, self.model.servers.get(key)?)));
         ChangedServers(keys.into_iter().filter_map(server).collect())
     }
 
@@ -114,11 +111,7 @@ impl Engine {
     pub fn update_replica<'c>(&self, replica: &mut ReadModel, changed: impl Iterator<Item = &'c ChangedServers>) {
         let mut servers = std::mem::take(&mut replica.servers);
         for (key, server) in changed.flat_map(|changed| &changed.0) {
-            let index = key.0 as usize;
-            if servers.len() <= index {
-                servers.resize_with(index + 1, || None);
-            }
-            servers[index] = Some(server.clone());
+            servers.put(*key, server.clone());
         }
         *replica = self.model.replica(servers);
     }

@@ -61,7 +61,7 @@ impl ReadModel {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let pending = self.global.pending.rows.get(&(window, server));
         let pending = pending.into_iter().flat_map(move |rows| rows.range((from, Bound::Unbounded)));
-        let presences = self.server_state(server).into_iter().flat_map(|server_state| server_state.record.presences());
+        let presences = self.servers.get(server).into_iter().flat_map(|server_state| server_state.record.presences());
         let live = presences.filter(|presence| after < Some(presence.player));
         let mut live: Vec<_> = live.filter_map(|presence| Some((presence.player, presence.row(window)?))).collect();
         live.sort_unstable_by_key(|(player, _)| *player);
@@ -95,7 +95,8 @@ impl ReadModel {
         let stored = source.map_rows(week, server)?.into_iter();
         let pending = self.global.pending.map_rows.get(&(week, server)).into_iter().flatten();
         let live = self
-            .server_state(server)
+            .servers
+            .get(server)
             .and_then(|server_state| server_state.record.map_time)
             .filter(|live| live.week == week);
         let changed =
@@ -117,7 +118,7 @@ impl ReadModel {
         window: WindowKey,
         server: ServerKey,
     ) -> Result<Vec<(PlayerKey, PlayerRow)>, ReadError> {
-        match self.server_state(server).is_some_and(|server_state| self.is_counted(server_state, window, server)) {
+        match self.servers.get(server).is_some_and(|server_state| self.is_counted(server_state, window, server)) {
             true => self.rows(source, window, server),
             false => Ok(Vec::new()),
         }

@@ -108,7 +108,7 @@ impl ReadModel {
     ) -> (Vec<ServerSummary>, Option<ServerCursor>) {
         if order == ServerOrder::Added {
             let from = after.map_or(0, |after| server_of(&after.0).0.saturating_add(1));
-            let keys = (from..self.servers.len() as u32).map(ServerKey);
+            let keys = (from..self.servers.end().0).map(ServerKey);
             let (page, last) = self.page(keys, count, matches);
             return (page, last.map(|(_, key)| ServerCursor(place(&[], key))));
         }
@@ -138,7 +138,7 @@ impl ReadModel {
     /// Continues a list after so many servers, the last of which is `server`. Its present place is used
     /// when the list is not kept any more.
     fn cursor(&self, order: ServerOrder, at_ms: i64, listed: usize, server: ServerKey) -> ServerCursor {
-        let state = self.server_state(server);
+        let state = self.servers.get(server);
         // A server that has left the order since then sorts after all others.
         let place =
             state.and_then(|state| self.place_in(order, server, state)).unwrap_or_else(|| place(&[0xFF; 4], server));
@@ -150,8 +150,8 @@ impl ReadModel {
 
     /// The names of the servers with these keys.
     pub fn server_names(&self, keys: Range<u32>) -> Vec<ServerName> {
-        let keys = keys.start..keys.end.min(self.servers.len() as u32);
-        let listed = keys.filter_map(|key| Some((ServerKey(key), &self.server_state(ServerKey(key))?.record)));
+        let keys = (keys.start..keys.end.min(self.servers.end().0)).map(ServerKey);
+        let listed = keys.filter_map(|key| Some((key, self.servers.record(key)?)));
         listed
             .filter(|(_, record)| !record.removed)
             .map(|(key, record)| (key, record.hostname.clone(), record.url.to_string()))
@@ -161,18 +161,18 @@ impl ReadModel {
     /// For each chunk of [`SERVER_NAMES_CHUNK`] keys: how often its names have changed since the start.
     pub fn server_name_changes(&self) -> Vec<u64> {
         let mut changes = self.global.server_name_changes.clone();
-        changes.resize(self.servers.len().div_ceil(SERVER_NAMES_CHUNK as usize), 0);
+        changes.resize(self.servers.end().0.div_ceil(SERVER_NAMES_CHUNK) as usize, 0);
         changes
     }
 
     /// How many of these servers are known, removed ones included.
     pub fn count_known(&self, urls: &[ServerUrl]) -> usize {
-        urls.iter().filter(|url| self.by_url.get(url).is_some()).count()
+        urls.iter().filter(|url| self.servers.find(url).is_some()).count()
     }
 
     /// The servers with most players among these.
     pub fn busiest_servers(&self, servers: &[ServerKey], count: usize) -> Vec<ServerSummary> {
-        let listed = servers.iter().filter_map(|key| Some((*key, self.server_state(*key)?)));
+        let listed = servers.iter().filter_map(|key| Some((*key, self.servers.get(*key)?)));
         let mut listed: Vec<_> = listed.filter(|(_, server)| !server.record.removed).collect();
         listed.sort_by_cached_key(|(key, ServerState { record, .. })| {
             let is_online = self.is_online(record);
@@ -184,7 +184,7 @@ impl ReadModel {
 
     /// Players of a server in the last 25 hours. `None`: it was never seen.
     pub fn recent_series(&self, server: ServerKey) -> Option<RecentSeriesView> {
-        let series = self.server_state(server)?.series.as_ref()?.unpack();
+        let series = self.servers.get(server)?.series.as_ref()?.unpack();
         Some(RecentSeriesView {
             newest_ten_minutes_ms: series.newest_ten_minutes_ms,
             ten_minutes: slots::decode_slots(&series.ten_minutes),
@@ -205,7 +205,7 @@ impl ReadModel {
                 return (page, last);
             }
             last = Some((seen + 1, key));
-            let Some(server_state) = self.server_state(key) else { continue };
+            let Some(server_state) = self.servers.get(key) else { continue };
             if !server_state.record.removed && matches(&self.fields(server_state)) {
                 page.push(self.summary(key, server_state));
             }

@@ -65,7 +65,6 @@ pub enum RescanTarget {
 impl ReadModel {
     /// Servers that imports added until a time, and that never answered; at most `most`.
     pub fn silent_imports(&self, until_ms: i64, most: usize) -> Vec<ServerUrl> {
-        let records = self.servers.iter().flatten().map(|server_state| &*server_state.record);
         let is_silent = |record: &&ServerRecord| {
             record.imported
                 && !record.removed
@@ -73,29 +72,27 @@ impl ReadModel {
                 && record.last_scan_ms.is_some()
                 && record.added_ms <= until_ms
         };
-        records.filter(is_silent).take(most).map(|record| record.url.clone()).collect()
+        self.servers.records().filter(is_silent).take(most).map(|record| record.url.clone()).collect()
     }
 
     /// Whether a server was removed without ever having answered, and was scanned after a time.
     pub fn was_removed_silent(&self, url: &ServerUrl, since_ms: i64) -> bool {
-        let server_state = self.by_url.get(url).and_then(|key| self.server_state(key));
-        server_state.is_some_and(|ServerState { record, .. }| {
+        let server_state = self.servers.named(url);
+        server_state.is_some_and(|(_, ServerState { record, .. })| {
             record.removed && record.last_seen_ms.is_none() && record.last_scan_ms > Some(since_ms)
         })
     }
 
     fn keys_by_class(&self, wanted: impl Fn(Class) -> bool) -> Vec<ServerKey> {
-        let states = self.servers.iter().enumerate();
-        states
-            .filter_map(|(index, server_state)| Some((ServerKey(index as u32), &server_state.as_ref()?.record)))
-            .filter(|(_, record)| !record.removed && wanted(record.class))
+        self.listed_servers()
+            .filter(|(_, server_state)| wanted(server_state.record.class))
             .map(|(key, _)| key)
             .collect()
     }
 
     pub(super) fn find_key(&self, url: &ServerUrl) -> Result<ServerKey, AdminError> {
-        let key = self.by_url.get(url).ok_or_else(|| AdminError::UnknownServer(url.clone()))?;
-        match self.server_state(key).expect("named servers exist").record.removed {
+        let (key, server_state) = self.servers.named(url).ok_or_else(|| AdminError::UnknownServer(url.clone()))?;
+        match server_state.record.removed {
             true => Err(AdminError::RemovedServer(url.clone())),
             false => Ok(key),
         }
@@ -111,9 +108,9 @@ impl Engine {
         now_ms: i64,
     ) -> Result<(ServerKey, Added), AdminError> {
         self.advance_time(now_ms);
-        if let Some(key) = self.model.by_url.get(&url) {
+        if let Some(key) = self.model.servers.find(&url) {
             let tags_added = self.change_tags(key, &tags, &[])?;
-            let server_state = self.server_state_mut(key).expect("named servers exist");
+            let server_state = self.model.servers.get_mut(key).expect("named servers exist");
             let restored = std::mem::take(&mut server_state.record.removed);
             if restored {
                 if server_state.record.last_seen_ms.is_none() {
@@ -130,19 +127,19 @@ impl Engine {
             }
             return Ok((key, Added::AlreadyKnown { tags_added, scan: self.scan_known(key, now_ms) }));
         }
-        if self.model.servers.len() > crate::limits::SERVERS_MAX {
+        if self.model.servers.end().0 as usize > crate::limits::SERVERS_MAX {
             return Err(AdminError::TooManyServers(crate::limits::SERVERS_MAX));
         }
         let tags = unique_tags(&url, tags.into_iter())?;
         let key = self.insert_server(url, tags, now_ms);
-        self.server_state_mut(key).expect("just inserted").scan_requested = true;
+        self.model.servers.get_mut(key).expect("just inserted").scan_requested = true;
         self.model.schedule.schedule_now(key, now_ms);
         Ok((key, Added::New))
     }
 
     /// Records whether only imports have added a server. Returns whether adding it changed anything.
     pub fn mark_imported(&mut self, key: ServerKey, added: Added, import: bool) -> bool {
-        let Some(server_state) = self.server_state_mut(key) else { return false };
+        let Some(server_state) = self.model.servers.get_mut(key) else { return false };
         let imported = import && (added == Added::New || server_state.record.imported);
         let is_changed = server_state.record.imported != imported;
         if is_changed {
@@ -154,7 +151,7 @@ impl Engine {
 
     /// Requests a scan of a known server that does not answer, at most once a day.
     fn scan_known(&mut self, key: ServerKey, now_ms: i64) -> KnownScan {
-        let server_state = self.server_state_mut(key).expect("named servers exist");
+        let server_state = self.model.servers.get_mut(key).expect("named servers exist");
         let record = &server_state.record;
         if record.class < Class::UNKNOWN || record.awaits_first_scan() {
             return KnownScan::AsPlanned;
@@ -180,7 +177,7 @@ impl Engine {
         self.model.schedule.cancel(key);
         self.model.elastic_scans().forget(key);
         self.model.global.published.forget(key);
-        let server_state = self.server_state_mut(key).expect("named servers exist");
+        let server_state = self.model.servers.get_mut(key).expect("named servers exist");
         server_state.record.removed = true;
         server_state.scan_requested = false;
         self.model.global.server_changed(key);
@@ -198,11 +195,11 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Greylisted, AdminError> {
         let key = self.model.find_key(url)?;
-        if self.model.server_state(key).expect("named servers exist").record.greylist_reason == reason {
+        if self.model.servers.get(key).expect("named servers exist").record.greylist_reason == reason {
             return Ok(Greylisted::Unchanged);
         }
         self.end_presences(source, key)?;
-        let record = &mut self.server_state_mut(key).expect("named servers exist").record;
+        let record = &mut self.model.servers.get_mut(key).expect("named servers exist").record;
         record.greylist_reason = reason;
         let tags = record.tags.clone();
         self.model.global.server_changed(key);
@@ -223,7 +220,7 @@ impl Engine {
             RescanTarget::AllUnknown => self.model.keys_by_class(|c| c == Class::UNKNOWN || c == Class::FAILED),
         };
         for &key in &keys {
-            self.server_state_mut(key).expect("listed servers exist").scan_requested = true;
+            self.model.servers.get_mut(key).expect("listed servers exist").scan_requested = true;
             self.model.schedule.schedule_now(key, now_ms);
         }
         Ok(keys)
@@ -236,7 +233,7 @@ impl Engine {
         if for_s == 0 && !self.model.schedule.is_boosted(key, now_ms) {
             return Ok(Boosted::WasNotBoosted);
         }
-        let class = self.model.server_state(key).expect("found").record.class;
+        let class = self.model.servers.get(key).expect("found").record.class;
         if for_s > 0 && (class == Class::UNKNOWN || class == Class::FAILED) {
             return Err(AdminError::NotScheduled(url.clone(), class.number()));
         }
@@ -252,7 +249,7 @@ impl Engine {
     /// changed.
     pub(super) fn end_presences(&mut self, source: &dyn StoreReader, key: ServerKey) -> Result<(), ReadError> {
         self.read_seen(source, key)?;
-        let Some(server_state) = self.model.servers[key.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get_mut(key) else { return Ok(()) };
         let last = server_state.record.last_snapshot.take();
         let map_time = server_state.record.map_time.take();
         server_state.record.recent.partial = None;

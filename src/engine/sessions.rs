@@ -29,7 +29,7 @@ impl Engine {
         if self.invisible.is_queued(server) {
             return;
         }
-        let until_ms = self.model.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+        let until_ms = self.model.servers.get(server).and_then(|server_state| visible_until_ms(&server_state.record));
         if let Some(until_ms) = until_ms {
             // Replies in flight still show who stayed.
             self.invisible.queue(server, until_ms + CLOSE_DELAY_MS);
@@ -41,7 +41,7 @@ impl Engine {
         for _ in 0..INVISIBLE_PER_TICK {
             let Some(server) = self.invisible.pop_due(self.model.now_ms()) else { break };
             let until_ms =
-                self.model.server_state(server).and_then(|server_state| visible_until_ms(&server_state.record));
+                self.model.servers.get(server).and_then(|server_state| visible_until_ms(&server_state.record));
             match until_ms {
                 Some(until_ms) if until_ms + CLOSE_DELAY_MS <= self.model.now_ms() => {
                     self.complete_sessions(source, server)?;
@@ -55,7 +55,7 @@ impl Engine {
 
     /// Reads ahead what completing the sessions of a server reads.
     pub(super) fn read_seen(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
-        let Some(server_state) = self.model.servers[server.0 as usize].as_ref() else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get(server) else { return Ok(()) };
         for presence in server_state.record.presences().filter(|presence| presence.session.is_some()) {
             if let Some(seen) = self.model.global.seen(source, presence.player)? {
                 self.model.global.pending.seen.insert(presence.player, seen);
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Completes all open sessions of a server; the presences stay.
     fn complete_sessions(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
-        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
         let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
         for presence in last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
             if let Some(session) = presence.session.take() {
@@ -424,7 +424,7 @@ impl ReadModel {
     /// The sessions of the players in the last list of a server. One is complete when the server is invisible,
     /// even if it is not stored yet.
     fn unstored_sessions_on(&self, server: ServerKey) -> impl Iterator<Item = FoundSession> {
-        let last = self.server_state(server).and_then(|server_state| server_state.record.last_snapshot.as_ref());
+        let last = self.servers.get(server).and_then(|server_state| server_state.record.last_snapshot.as_ref());
         last.into_iter().flat_map(move |last| {
             let open = self.now_ms() - last.t_ms <= INVISIBLE_GAP_MS;
             let presences = last.entries.iter().filter_map(|entry| entry.presence.as_ref());

@@ -2,9 +2,9 @@
 
 use crate::board::order::{LowIsBetter, Orders, TieBreaker};
 use crate::board::window::WindowTypes;
-use crate::model::Scope;
 use crate::model::board_order::OrderOverrides;
 use crate::model::calendar::Calendar;
+use crate::model::{Scope, ServerKey};
 use crate::rank::Rules;
 use crate::schedule::elastic::{BUDGET, ELASTIC_PLAYERS_MIN};
 use crate::schedule::{CLASS1_PLAYERS_MIN, Intervals};
@@ -99,8 +99,8 @@ impl CacheLimits {
     /// All caches are cleared with each commit.
     pub const NONE: CacheLimits = CacheLimits { names_max: 0, player_windows_max: 0, player_windows_per_server: 0 };
 
-    pub(super) fn most_player_windows(self, servers: usize) -> usize {
-        self.player_windows_max + self.player_windows_per_server * servers
+    pub(super) fn most_player_windows(self, servers_end: ServerKey) -> usize {
+        self.player_windows_max + self.player_windows_per_server * servers_end.0 as usize
     }
 }
 

@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 use super::{Engine, ReadModel, ServerState, ViewError};
 use crate::model::calendar::{Calendar, HOUR_MS};
 use crate::model::server::SeriesRecord;
-use crate::model::{GameKey, TagKey, WeekKey};
+use crate::model::{GameKey, ServerKey, TagKey, WeekKey};
 use crate::series::slots::{SLOT_MS, decode_bytes, decode_slots};
 use crate::view::{OnlineSeriesView, SlotsView};
 
 /// Servers that one tick adds. It takes 3 ms for each group that a server belongs to (measured in a
 /// copy of the loop).
-const SERVERS_PER_TICK: usize = 1_000;
+const SERVERS_PER_TICK: u32 = 1_000;
 
 /// The newest slots of ten minutes that are left out: a server's slot ends with the first scan
 /// after it, which is up to ten minutes later.
@@ -61,7 +61,7 @@ struct Computed {
     /// Complete hours of the running week.
     hours_of_week: usize,
     /// Servers below this one are added.
-    next_server: usize,
+    next_server: u32,
     groups: FxHashMap<SeriesGroup, Sums>,
 }
 
@@ -115,12 +115,12 @@ impl Engine {
                 Computed { newest, hours_of_week, next_server: 0, groups: FxHashMap::default() }
             }
         };
-        let end = self.model.servers.len().min(computed.next_server + SERVERS_PER_TICK);
-        for server in self.model.servers[computed.next_server..end].iter().flatten() {
+        let end = self.model.servers.end().0.min(computed.next_server + SERVERS_PER_TICK);
+        for server in (computed.next_server..end).filter_map(|key| self.model.servers.get(ServerKey(key))) {
             computed.add(&self.model.global.calendar, server);
         }
         computed.next_server = end;
-        if end == self.model.servers.len() {
+        if end == self.model.servers.end().0 {
             self.model.site_series.shown = Some(Arc::new(computed));
         } else {
             self.model.site_series.computing = Some(computed);

@@ -33,7 +33,7 @@ pub(super) fn unique_tags(url: &ServerUrl, tags: impl Iterator<Item = String>) -
 impl ReadModel {
     /// The tags of a server.
     pub fn tags_of(&self, url: &ServerUrl) -> Vec<String> {
-        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
+        let server_state = self.find_key(url).ok().and_then(|key| self.servers.get(key));
         server_state.map_or_else(Vec::new, |server_state| self.global.tag_names(&server_state.record.tags))
     }
 
@@ -52,12 +52,7 @@ impl ReadModel {
     }
 
     fn servers_where(&self, wanted: impl Fn(&[TagKey]) -> bool) -> Vec<ServerKey> {
-        let states = self
-            .servers
-            .iter()
-            .zip(0..)
-            .filter_map(|(server_state, key)| Some((server_state.as_ref()?, ServerKey(key))));
-        states.filter(|(server_state, _)| wanted(&server_state.record.tags)).map(|(_, key)| key).collect()
+        self.servers.iter().filter(|(_, it)| wanted(&it.record.tags)).map(|(key, _)| key).collect()
     }
 }
 
@@ -76,7 +71,7 @@ impl Engine {
         add: &[String],
         remove: &[String],
     ) -> Result<bool, AdminError> {
-        let record = &self.model.server_state(server).expect("named servers exist").record;
+        let record = &self.model.servers.get(server).expect("named servers exist").record;
         let before = self.model.global.tag_names(&record.tags);
         let kept = before.iter().filter(|tag| !remove.contains(tag));
         let tags = unique_tags(&record.url, kept.chain(add).cloned())?;
@@ -84,7 +79,7 @@ impl Engine {
             return Ok(false);
         }
         let keys = self.model.global.tag_keys(&tags);
-        let tags = &mut self.server_state_mut(server).expect("named servers exist").record.tags;
+        let tags = &mut self.model.servers.get_mut(server).expect("named servers exist").record.tags;
         let before = std::mem::replace(tags, keys);
         self.model.global.server_changed(server);
         self.model.global.board_cache.mark_server_dirty(server, &before);
@@ -113,7 +108,7 @@ impl Engine {
     pub(super) fn untag_servers(&mut self) {
         for _ in 0..(self.model.global.settings.week_steps_per_tick / STEPS_PER_UNTAG).max(1) {
             let Some(server) = self.servers_to_untag.pop_first() else { return };
-            let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { continue };
+            let Some(server_state) = self.model.servers.get_mut(server) else { continue };
             server_state.record.tags.retain(|tag| self.model.global.tag_exists(*tag));
             self.model.global.server_changed(server);
         }

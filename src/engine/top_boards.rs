@@ -113,7 +113,7 @@ impl ReadModel {
             ..SiteTotals::default()
         };
         let mut by_game: BTreeMap<GameKey, OnlineTotal> = BTreeMap::new();
-        for record in self.servers.iter().flatten().map(|server_state| &server_state.record) {
+        for record in self.servers.records() {
             let Some(game) = record.game.filter(|_| self.is_online(record)) else { continue };
             totals.servers_online += 1;
             let total = by_game.entry(game).or_insert(OnlineTotal { game, servers: 0, players: 0 });

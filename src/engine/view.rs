@@ -104,12 +104,12 @@ impl ReadModel {
 
     /// Servers with fields that match, removed ones included, in order of key.
     pub fn servers_that(&self, matches: impl Fn(&ServerFields<'_>) -> bool) -> impl Iterator<Item = ServerSummary> {
-        let matching = self.known_servers().filter(move |(_, server_state)| matches(&self.fields(server_state)));
+        let matching = self.servers.iter().filter(move |(_, server_state)| matches(&self.fields(server_state)));
         matching.map(|(key, server_state)| self.summary(key, server_state))
     }
 
     pub fn public_server_of(&self, key: ServerKey) -> Option<PublicServer> {
-        self.server_state(key).map(|server_state| self.public_server(key, server_state))
+        self.servers.get(key).map(|server_state| self.public_server(key, server_state))
     }
 
     pub fn server_detail(&self, source: &dyn StateReader, url: &ServerUrl) -> Result<ServerDetail, ViewError> {
@@ -339,7 +339,7 @@ impl ReadModel {
                 servers_seen.extend(servers.iter().copied().take(PLAYER_SERVERS_SEEN_MAX));
             }
             servers.retain(|&mut server| {
-                self.server_state(server).is_some_and(|state_of| self.is_counted(state_of, state.week.into(), server))
+                self.servers.get(server).is_some_and(|state_of| self.is_counted(state_of, state.week.into(), server))
             });
             let skipped = skip.min(servers.len());
             skip -= skipped;
@@ -401,7 +401,7 @@ impl ReadModel {
     ) -> Result<(), ReadError> {
         let mut times = Vec::with_capacity(servers.len());
         for &server in servers.iter() {
-            let row = match self.server_state(server) {
+            let row = match self.servers.get(server) {
                 Some(server_state) => self.current_row(source, server_state, week.into(), server, player)?,
                 None => None,
             };
@@ -413,13 +413,13 @@ impl ReadModel {
     }
 
     pub(super) fn server_name(&self, server: ServerKey) -> ServerNameView {
-        let hostname = self.server_state(server).map_or_else(String::new, |state| state.record.hostname.clone());
+        let hostname = self.servers.get(server).map_or_else(String::new, |state| state.record.hostname.clone());
         ServerNameView { url: self.server_url(server), hostname }
     }
 
     /// Whether a server is online and its last list has this player.
     fn is_present(&self, server: ServerKey, player: PlayerKey) -> bool {
-        let Some(server_state) = self.server_state(server) else { return false };
+        let Some(server_state) = self.servers.get(server) else { return false };
         let record = &server_state.record;
         let mut entries = record.last_snapshot.iter().flat_map(|last| &last.entries);
         let is_listed = entries.any(|entry| entry.presence.as_ref().is_some_and(|presence| presence.player == player));
@@ -460,7 +460,7 @@ impl ReadModel {
 
     /// All servers in order of URL, removed ones too.
     pub fn servers_by_url(&self) -> Vec<ServerKey> {
-        self.by_url.sorted()
+        self.servers.sorted_by_url()
     }
 
     /// Visits the rows of one server, as [`ReadModel::export`] does.
@@ -538,22 +538,15 @@ impl ReadModel {
     }
 
     pub(super) fn find_server(&self, url: &ServerUrl) -> Result<(ServerKey, &ServerState), ViewError> {
-        let key = self.by_url.get(url);
-        key.and_then(|key| Some((key, self.server_state(key)?)))
-            .ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
+        self.servers.named(url).ok_or_else(|| ViewError::UnknownServer(url.as_str().to_owned()))
     }
 
     fn server_url(&self, server: ServerKey) -> String {
-        self.server_state(server).map_or_else(String::new, |server_state| server_state.record.url.as_str().to_owned())
+        self.servers.get(server).map_or_else(String::new, |server_state| server_state.record.url.as_str().to_owned())
     }
 
     pub(super) fn listed_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
-        self.known_servers().filter(|(_, server_state)| !server_state.record.removed)
-    }
-
-    fn known_servers(&self) -> impl Iterator<Item = (ServerKey, &ServerState)> {
-        let states = self.servers.iter().enumerate();
-        states.filter_map(|(index, server_state)| Some((ServerKey(index as u32), server_state.as_ref()?)))
+        self.servers.iter().filter(|(_, server_state)| !server_state.record.removed)
     }
 
     /// Only the fields by which lists are filtered; a summary takes ten times as long.

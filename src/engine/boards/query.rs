@@ -303,7 +303,7 @@ impl ReadModel {
 
     /// How the boards of a server are ordered.
     pub(in crate::engine) fn server_orders(&self, server: ServerKey) -> Orders {
-        let scope = self.server_state(server).map(|server_state| Scope::Server(server_state.record.url.clone()));
+        let scope = self.servers.get(server).map(|server_state| Scope::Server(server_state.record.url.clone()));
         self.global.settings.orders(scope.as_ref())
     }
 

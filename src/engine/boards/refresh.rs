@@ -77,7 +77,7 @@ impl Engine {
             if let Some(kept) = &kept {
                 merged.push((Group::Game(player_window.game), kept.sum()));
                 for (server, row) in kept.rows() {
-                    let Some(server_state) = self.model.server_state(server) else { continue };
+                    let Some(server_state) = self.model.servers.get(server) else { continue };
                     for tag in self.model.global.existing_tags(&server_state.record.tags) {
                         add(&mut merged, Group::Tag(tag), row.unpack());
                     }
@@ -92,7 +92,7 @@ impl Engine {
                     dirty.is_listed && servers > 1 && cached.is_some_and(|it| it.known.has_room_for(servers, windows));
                 for &server in &player_window.servers {
                     let is_counted = |server_state: &&ServerState| self.model.is_counted(server_state, window, server);
-                    let Some(server_state) = self.model.server_state(server).filter(is_counted) else { continue };
+                    let Some(server_state) = self.model.servers.get(server).filter(is_counted) else { continue };
                     let Some(row) = self.model.current_row(source, server_state, window, server, player)? else {
                         continue;
                     };

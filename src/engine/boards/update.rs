@@ -136,12 +136,11 @@ impl Engine {
     /// Returns a plan to build the boards of a window. Until [`Engine::install_boards`] the
     /// engine records which players change. Cached boards remain available.
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
-        let mut excluded_servers = vec![true; self.model.servers.len()];
+        let mut excluded_servers = vec![true; self.model.servers.end().0 as usize];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
         let mut live = Vec::new();
-        for (index, server_state) in self.model.servers.iter().enumerate() {
-            let (Some(server_state), server) = (server_state, ServerKey(index as u32)) else { continue };
-            excluded_servers[index] = !self.model.is_counted(server_state, window, server);
+        for (server, server_state) in self.model.servers.iter() {
+            excluded_servers[server.0 as usize] = !self.model.is_counted(server_state, window, server);
             let server_tags = self.model.global.existing_tags(&server_state.record.tags);
             if !server_tags.is_empty() {
                 tags.insert(server, server_tags);
@@ -172,7 +171,7 @@ impl Engine {
         if !self.model.global.is_queryable(window) {
             return self.model.global.board_cache.remove(window);
         }
-        let most = self.model.global.cache_limits.most_player_windows(self.model.servers.len());
+        let most = self.model.global.cache_limits.most_player_windows(self.model.servers.end());
         let online = std::mem::take(&mut built.online);
         self.model.global.player_windows.adopt(window, online, built.cache_removals, most);
         // A tag may have been deleted since the plan.

@@ -70,7 +70,7 @@ impl ReadModel {
 
     /// Whether the list of a snapshot contains a forgotten name.
     pub fn lists_forgotten_name(&self, server: ServerKey, snapshot: &Snapshot) -> bool {
-        let Some(server_state) = self.server_state(server).filter(|_| !self.global.forgotten.is_empty()) else {
+        let Some(server_state) = self.servers.get(server).filter(|_| !self.global.forgotten.is_empty()) else {
             return false;
         };
         let codes = self.global.name_family(server_state, &snapshot.game).codes;
@@ -173,9 +173,7 @@ impl Engine {
         player: PlayerKey,
         names: &[String],
     ) -> Result<usize, ReadError> {
-        for index in 1..self.model.servers.len() {
-            let server = ServerKey(index as u32);
-            let Some(server_state) = self.model.servers[index].as_mut() else { continue };
+        for (server, server_state) in self.model.servers.iter_mut() {
             let mut changed = false;
             for entry in server_state
                 .record

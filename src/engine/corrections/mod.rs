@@ -142,8 +142,8 @@ impl Engine {
         from: PlayerKey,
         into: PlayerKey,
     ) -> Result<usize, ReadError> {
-        for index in 1..self.model.servers.len() {
-            self.move_presence(source, ServerKey(index as u32), from, into)?;
+        for server in self.model.servers.keys() {
+            self.move_presence(source, server, from, into)?;
         }
         self.model.global.move_sessions(source, from, into)?;
         let mut rows = 0;
@@ -169,7 +169,7 @@ impl Engine {
         from: PlayerKey,
         into: PlayerKey,
     ) -> Result<(), ReadError> {
-        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
         let global = &mut self.model.global;
         for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
             *player = into;

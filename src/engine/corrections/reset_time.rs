@@ -34,8 +34,8 @@ impl Engine {
         if previous_ms <= now_ms {
             return Ok(reset);
         }
-        for index in 1..self.model.servers.len() {
-            reset.servers += u64::from(self.rewind_server(source, ServerKey(index as u32), now_ms)?);
+        for server in self.model.servers.keys() {
+            reset.servers += u64::from(self.rewind_server(source, server, now_ms)?);
         }
         self.model.global.meta.now_ms = now_ms;
         self.model.global.pending.meta = true;
@@ -43,19 +43,13 @@ impl Engine {
         self.model.global.begin_session_generation();
         // Their deadlines were times of the wrong clock.
         (self.online, self.invisible) = Default::default();
-        for server in (1..self.model.servers.len()).map(|index| ServerKey(index as u32)) {
+        for server in self.model.servers.keys() {
             self.queue_expiry(server);
             self.queue_invisible(server);
         }
         self.reschedule_all(now_ms);
-        for index in 1..self.model.servers.len() {
-            if self.model.servers[index]
-                .as_ref()
-                .is_some_and(|server_state| server_state.scan_requested && !server_state.record.removed)
-            {
-                self.model.schedule.schedule_now(ServerKey(index as u32), now_ms);
-            }
-        }
+        let requested = self.model.servers.iter().filter(|(_, it)| it.scan_requested && !it.record.removed);
+        requested.for_each(|(server, _)| self.model.schedule.schedule_now(server, now_ms));
         self.model.global.enqueue(OutboxKey::LaterRows);
         let (weeks, calendar) = (self.model.global.meta.weeks.clone(), self.model.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
@@ -72,7 +66,7 @@ impl Engine {
     /// Moves later times of a server to `now_ms`. Returns whether there were any.
     fn rewind_server(&mut self, source: &dyn StoreReader, server: ServerKey, now_ms: i64) -> Result<bool, ReadError> {
         let calendar = self.model.global.calendar;
-        let Some(server_state) = self.model.server_state(server) else { return Ok(false) };
+        let Some(server_state) = self.model.servers.get(server) else { return Ok(false) };
         let record = &server_state.record;
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let seen_ms = record.last_snapshot.as_ref().map(|last| last.t_ms);
@@ -87,7 +81,7 @@ impl Engine {
             self.end_presences(source, server)?;
         }
         let global = &mut self.model.global;
-        let server_state = self.model.servers[server.0 as usize].as_mut().expect("checked above");
+        let server_state = self.model.servers.get_mut(server).expect("checked above");
         let record = &mut *server_state.record;
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));

@@ -37,7 +37,7 @@ impl Engine {
         }
         let named = before.scopes().chain(orders.scopes()).filter(|scope| differ(Some(scope)));
         let key = |scope: &Scope| match scope {
-            Scope::Server(url) => self.model.by_url.get(url),
+            Scope::Server(url) => self.model.servers.find(url),
             Scope::Game(_) | Scope::Tag(_) => None,
         };
         let servers: Vec<ServerKey> = named.filter_map(key).collect();

@@ -122,7 +122,8 @@ impl Engine {
     ) -> Result<Option<LargeWeek>, ReadError> {
         let counted = self
             .model
-            .server_state(server)
+            .servers
+            .get(server)
             .is_some_and(|server_state| self.model.is_counted(server_state, week.into(), server));
         if !counted || !self.model.global.is_kept(week.into()) {
             return Ok(None);

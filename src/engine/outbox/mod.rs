@@ -107,7 +107,7 @@ impl ReadModel {
     }
 
     fn server_archive(&self, key: ServerKey) -> Option<ServerArchive> {
-        let server_state = self.server_state(key)?;
+        let server_state = self.servers.get(key)?;
         let record = &server_state.record;
         let is_online = self.is_online(record);
         let entries = record.last_snapshot.iter().filter(|_| is_online).flat_map(|last| &last.entries);
@@ -177,7 +177,7 @@ impl ReadModel {
             return Ok(None);
         }
         let most = self.global.settings.archive_chunk_rows;
-        let RowPage { rows, is_last } = match self.server_state(server) {
+        let RowPage { rows, is_last } = match self.servers.get(server) {
             Some(server_state) if self.is_counted(server_state, week.into(), server) => {
                 self.rows_after(source, week.into(), server, None, most)?
             }
@@ -197,7 +197,7 @@ impl ReadModel {
 
     /// Present players with a row in a week.
     fn live_players(&self, week: WeekKey, server: ServerKey) -> impl Iterator<Item = PlayerKey> {
-        let presences = self.server_state(server).into_iter().flat_map(|server_state| server_state.record.presences());
+        let presences = self.servers.get(server).into_iter().flat_map(|server_state| server_state.record.presences());
         presences.filter(move |presence| presence.row(week.into()).is_some()).map(|presence| presence.player)
     }
 
@@ -215,7 +215,7 @@ impl ReadModel {
         let closed = week_rows.closed;
         let maps = self.map_rows(source, week, server)?;
         let player_ms = maps.iter().map(|(_, row)| row.player_ms).sum();
-        let record = self.server_state(server).map(|server_state| &server_state.record);
+        let record = self.servers.record(server);
         let server_rank = if closed { source.rank(week, server)? } else { None };
         // A closed week does not change when its server is greylisted, or no longer: a server that was greylisted when the
         // week was closed got no rank for its players.

@@ -79,12 +79,12 @@ impl ReadModel {
 
     fn resent_servers(&self, from: ServerKey, servers_max: u32) -> impl Iterator<Item = ServerKey> {
         let until = from.0.saturating_add(servers_max).min(self.global.meta.next_server);
-        (from.0..until).map(ServerKey).filter(|key| self.server_state(*key).is_some())
+        (from.0..until).map(ServerKey).filter(|key| self.servers.get(*key).is_some())
     }
 
     /// The number of weeks of servers that the state keeps.
     pub fn server_weeks(&self) -> u64 {
-        (self.global.meta.weeks.len() * self.servers.iter().flatten().count()) as u64
+        (self.global.meta.weeks.len() * self.servers.iter().count()) as u64
     }
 }
 

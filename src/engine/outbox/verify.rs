@@ -57,7 +57,7 @@ impl ReadModel {
     }
 
     pub fn has_server(&self, server: ServerKey) -> bool {
-        self.server_state(server).is_some()
+        self.servers.get(server).is_some()
     }
 
     pub fn kept_windows(&self) -> Vec<WindowKey> {
@@ -97,7 +97,7 @@ impl Engine {
             if only.is_some_and(|only| !only.contains(&server)) {
                 continue;
             }
-            let Some(server_state) = self.model.server_state(server) else { continue };
+            let Some(server_state) = self.model.servers.get(server) else { continue };
             let url = server_state.record.url.as_str().to_owned();
             let values = match self.model.week_job(source, week, server, ChangedRows::All, BestPositionsIn::Objects)? {
                 Some(ArchiveJob::Week(values)) => Some(values),

@@ -32,7 +32,7 @@ impl ReadModel {
     /// (the other process may have had another server under the key, or may have applied this outcome), or the newest
     /// outcome is much newer.
     pub fn is_late(&self, server: ServerKey, id: u64, t_ms: i64, newest_ms: i64) -> bool {
-        let since_ms = self.server_state(server).map_or(i64::MAX, |server_state| {
+        let since_ms = self.servers.get(server).map_or(i64::MAX, |server_state| {
             let record = &server_state.record;
             record.last_scan_ms.unwrap_or(i64::MIN).max(record.added_ms)
         });
@@ -41,14 +41,14 @@ impl ReadModel {
 
     /// Whether a server answered one of its last three scans.
     pub fn answered_lately(&self, server: ServerKey) -> bool {
-        let record = self.server_state(server).map(|server_state| &server_state.record);
+        let record = self.servers.record(server);
         record.is_some_and(|record| record.missed <= 2 && record.last_seen_ms.is_some())
     }
 
     /// An answer to a scan of an earlier process.
     fn earlier_scan(&self, server: ServerKey, id: u64, outcome: &Outcome) -> Option<InFlight> {
         let Outcome::Snapshot(snapshot) = outcome else { return None };
-        let class = self.server_state(server)?.record.class;
+        let class = self.servers.get(server)?.record.class;
         let scan = InFlight { id, due_ms: snapshot.t_ms, class, requested: false, elastic: false };
         self.schedule.is_earlier(id).then_some(scan)
     }
@@ -71,7 +71,7 @@ impl Engine {
         };
         self.advance_time(t_ms);
         let is_in_flight = self.model.schedule.is_in_flight(server);
-        let Some(server_state) = self.server_state_mut(server) else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
         server_state.scan_requested &= is_in_flight;
         if server_state.record.removed {
             return Ok(());
@@ -98,7 +98,7 @@ impl Engine {
             (false, false) => &mut self.model.counts.misses_by_class,
         };
         by_class[usize::from(scan.class.number()) - 1] += 1;
-        let class = self.model.server_state(server).expect("checked above").record.class;
+        let class = self.model.servers.get(server).expect("checked above").record.class;
         self.notices.push_back(Notice {
             server,
             t_ms,
@@ -119,7 +119,7 @@ impl Engine {
         let Some(scan) = self.model.schedule.complete(server, id) else { return };
         self.advance_time(t_ms);
         let now_ms = self.model.now_ms();
-        let Some(server_state) = self.server_state_mut(server) else { return };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return };
         if server_state.record.removed {
             return;
         }
@@ -152,7 +152,7 @@ impl Engine {
     ) -> Result<Option<ListChange>, ReadError> {
         let t_ms = outcome.t_ms();
         self.model.global.blanked_names.clear();
-        let server_state = self.model.servers[server.0 as usize].as_mut().expect("outcomes are of known servers");
+        let server_state = self.model.servers.get_mut(server).expect("outcomes are of known servers");
         let latest = server_state.record.last_scan_ms.unwrap_or(i64::MIN);
         if t_ms <= latest {
             self.model.counts.out_of_order += 1;

@@ -44,7 +44,7 @@ impl ReadModel {
 
     /// The checks from which a server is exempt.
     pub fn exempt_checks(&self, url: &ServerUrl) -> Vec<ScreenReason> {
-        let server_state = self.find_key(url).ok().and_then(|key| self.server_state(key));
+        let server_state = self.find_key(url).ok().and_then(|key| self.servers.get(key));
         let screening = server_state.and_then(|server_state| server_state.record.screening.as_ref());
         screening.into_iter().flat_map(|screening| screening.exempt_reasons()).collect()
     }
@@ -61,7 +61,7 @@ impl Engine {
     ) -> Result<bool, AdminError> {
         let key = self.model.find_key(url)?;
         let screening =
-            self.server_state_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
+            self.model.servers.get_mut(key).expect("named servers exist").record.screening.get_or_insert_default();
         let before = screening.exempt;
         except.iter().for_each(|reason| screening.set_exempt(*reason, true));
         revoke.iter().for_each(|reason| screening.set_exempt(*reason, false));

@@ -234,9 +234,9 @@ impl Engine {
     ) -> Result<(), ReadError> {
         let mut closing = self.model.week_close.take().expect("set when the week began to close, or at the start");
         let mut next = closing.closed.last().map_or(1, |(server, _)| server.0 + 1);
-        while budget.has_steps() && (next as usize) < self.model.servers.len() {
+        while budget.has_steps() && next < self.model.servers.end().0 {
             let server = ServerKey(next);
-            if let Some(server_state) = self.model.server_state(server) {
+            if let Some(server_state) = self.model.servers.get(server) {
                 let ignored = server_state.record.greylist_reason.is_some();
                 if !self.close_server(source, week, server, &mut closing.current_server, budget)? {
                     break;
@@ -252,7 +252,7 @@ impl Engine {
             next += 1;
         }
         self.model.week_close = Some(closing);
-        if next as usize >= self.model.servers.len() && budget.has_steps() {
+        if next >= self.model.servers.end().0 && budget.has_steps() {
             self.model.global.set_week_phase(week, WeekPhase::Ranking);
         }
         Ok(())
@@ -267,7 +267,7 @@ impl Engine {
         begun: &mut Option<ServerClose>,
         budget: &mut StepBudget,
     ) -> Result<bool, ReadError> {
-        let server_state = self.model.server_state(server).expect("closed servers exist");
+        let server_state = self.model.servers.get(server).expect("closed servers exist");
         let counted = self.model.is_counted(server_state, week.into(), server);
         let mut final_positions = match begun.take() {
             Some(ServerClose::AssigningPositions(final_positions)) if counted => final_positions,
@@ -349,7 +349,7 @@ impl Engine {
         // The rows stopped counting in the server's groups when it was greylisted; some players
         // may not be marked dirty yet. A closed week had counted them until it was reopened.
         let mut left = self.model.global.board_cache.groups_left(window, server);
-        let tags = self.model.server_state(server).map_or(&[][..], |server_state| &server_state.record.tags);
+        let tags = self.model.servers.get(server).map_or(&[][..], |server_state| &server_state.record.tags);
         add_groups(&mut left, &self.model.global.existing_tags(tags).into_iter().map(Group::Tag).collect::<Vec<_>>());
         for &(player, _) in &rows {
             self.model.global.delete_row(source, RowKey { window, server, player })?;
@@ -375,7 +375,7 @@ impl Engine {
 
     /// Moves the live rows of a week to the pending rows.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
-        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return };
         let global = &mut self.model.global;
         let mut changed = false;
         for entry in server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
@@ -397,11 +397,11 @@ impl Engine {
 
     fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {
         let mut closing = self.model.week_close.take().expect("set when the week began to close, or at the start");
-        while budget.has_steps() && (closing.next_to_rank as usize) < self.model.servers.len() {
+        while budget.has_steps() && closing.next_to_rank < self.model.servers.end().0 {
             budget.spend(1);
             let server = ServerKey(closing.next_to_rank);
             closing.next_to_rank += 1;
-            let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { continue };
+            let Some(server_state) = self.model.servers.get_mut(server) else { continue };
             if server_state.record.rank_week == Some(week) {
                 continue; // has its rank already
             }
@@ -426,7 +426,7 @@ impl Engine {
             self.model.global.server_changed(server);
             self.model.global.enqueue_changed_rows(week, server);
         }
-        if (closing.next_to_rank as usize) < self.model.servers.len() || !budget.has_steps() {
+        if closing.next_to_rank < self.model.servers.end().0 || !budget.has_steps() {
             self.model.week_close = Some(closing);
         } else {
             self.model.global.set_week_phase(week, WeekPhase::Closed);

@@ -7,7 +7,7 @@
 //! anywhere; it then restarts with the first server.
 
 use crate::engine::week_close::{STEPS_PER_RANK, StepBudget};
-use crate::engine::{Engine, ReadError, ReadModel, StoreReader};
+use crate::engine::{Engine, ReadError, ReadModel, ServerState, StoreReader};
 use crate::limits::REOPENABLE_WEEKS_MAX;
 use crate::model::calendar::week_label;
 use crate::model::commit::WeekPhase;
@@ -91,10 +91,9 @@ impl Engine {
         }
         self.model.global.meta.ended.retain(|ended| *ended != week.into());
         // Rows of greylisted servers count in closed weeks only.
-        for (index, server_state) in self.model.servers.iter().enumerate() {
-            let Some(record) = server_state.as_ref().map(|it| &it.record) else { continue };
+        for (server, ServerState { record, .. }) in self.model.servers.iter() {
             if record.greylist_reason.is_some() {
-                let (server, tags) = (ServerKey(index as u32), self.model.global.existing_tags(&record.tags));
+                let tags = self.model.global.existing_tags(&record.tags);
                 self.model.global.board_cache.mark_server_dirty_in(week.into(), server, &tags);
             }
         }
@@ -107,7 +106,7 @@ impl Engine {
         budget: &mut StepBudget,
     ) -> Result<(), ReadError> {
         let mut next = self.reopening.take().filter(|it| it.week == week).map_or(1, |it| it.next);
-        while (next as usize) < self.model.servers.len() {
+        while next < self.model.servers.end().0 {
             if !budget.has_steps() {
                 self.reopening = Some(Reopening { week, next });
                 return Ok(());
@@ -123,7 +122,7 @@ impl Engine {
     /// Removes the rank of a server in the week, which is not closed any more.
     fn remove_rank(&mut self, source: &dyn StoreReader, week: WeekKey, server: ServerKey) -> Result<(), ReadError> {
         let before = self.model.previous_closed_week(week);
-        let Some(server_state) = self.model.servers[server.0 as usize].as_mut() else { return Ok(()) };
+        let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
         let global = &mut self.model.global;
         if let Some(series) = &mut server_state.series {
             series.change(|series| {

@@ -60,7 +60,7 @@ impl Engine {
 
     fn replace_rows(&mut self, source: &dyn StoreReader, of_server: &RebuiltServer) -> Result<(), ReadError> {
         let RebuiltServer { window, server, rows, removed, maps } = of_server;
-        let (window, key) = (*window, self.model.by_url.get(server));
+        let (window, key) = (*window, self.model.servers.find(server));
         let Some(server) = key.filter(|_| self.model.global.is_importing(window)) else { return Ok(()) };
         for RebuiltRow { game, name, display, row } in rows {
             let Some((game, player)) = self.model.global.rebuilt_player(source, game, name, display)? else { continue };
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     fn presence_mut(&mut self, server: ServerKey, player: PlayerKey) -> Option<&mut Presence> {
-        let last = self.model.servers[server.0 as usize].as_mut()?.record.last_snapshot.as_mut()?;
+        let last = self.model.servers.get_mut(server)?.record.last_snapshot.as_mut()?;
         last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()).find(|presence| presence.player == player)
     }
 
@@ -114,7 +114,7 @@ impl Engine {
     fn replace_maps(&mut self, week: WeekKey, server: ServerKey, maps: &[(String, MapRow)]) {
         for (map, row) in maps {
             let map = self.model.global.map_key(map);
-            let server_state = self.model.servers[server.0 as usize].as_mut();
+            let server_state = self.model.servers.get_mut(server);
             let live = server_state.and_then(|server_state| server_state.record.map_time.as_mut());
             match live.filter(|live| (live.week, live.map) == (week, map)) {
                 Some(live) => live.row = *row,
@@ -132,7 +132,7 @@ impl Engine {
         let Some(player) = self.model.find_player(source, &rebuilt.game, &rebuilt.name)? else { return Ok(()) };
         let game = self.model.global.game_key(&rebuilt.game);
         let mut replaced = PlayerWindow::new(game);
-        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.model.by_url.get(url)).collect();
+        replaced.servers = rebuilt.servers.iter().filter_map(|url| self.model.servers.find(url)).collect();
         if replaced.servers.is_empty() {
             return Ok(());
         }

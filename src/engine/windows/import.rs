@@ -97,7 +97,7 @@ impl ReadModel {
         here: ServerKey,
     ) -> Result<Vec<RebuildStep>, ReadError> {
         let Some(url) = self.url_of(here) else { return Ok(Vec::new()) };
-        let there = rebuilt.model.by_url.get(url);
+        let there = rebuilt.model.servers.find(url);
         let mut rows: Vec<RebuiltRow> = Vec::new();
         // The index of each player's row.
         let mut row_of: FxHashMap<PlayerKey, usize> = FxHashMap::default();
@@ -197,7 +197,7 @@ impl Engine {
                 ImportStage::Servers { window, .. } if window >= windows.len() => {
                     *at = ImportStage::Players { window: 0, next: 1 };
                 }
-                ImportStage::Servers { window, server } if server as usize >= self.model.servers.len() => {
+                ImportStage::Servers { window, server } if server >= self.model.servers.end().0 => {
                     *at = ImportStage::Servers { window: window + 1, server: 1 };
                 }
                 ImportStage::Servers { window, server } => {
@@ -240,7 +240,7 @@ impl Engine {
                 of_player = rebuilt.merged_player_window(window, all)?.unwrap_or(of_player);
             }
             let url = |server: &ServerKey| rebuilt.model.url_of(*server).cloned();
-            let known = |url: &ServerUrl| self.model.by_url.get(url).is_some();
+            let known = |url: &ServerUrl| self.model.servers.find(url).is_some();
             let tag_name = |tag: u32| rebuilt.model.global.tags.name(tag);
             let is_same_tag = |tag: u32| {
                 self.model.global.tags.find(tag_name(tag)).is_some_and(|here| here < self.rebuild_tag_limit.0)

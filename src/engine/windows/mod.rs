@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::{Engine, GlobalState, StoreReader};
 use crate::model::calendar::WEEK_MS;
 use crate::model::commit::{WeekPhase, WindowState};
-use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey, WindowType};
+use crate::model::{OutboxKey, WeekKey, WindowKey, WindowType};
 
 /// A week is closed this long after its end, so that replies in flight are still credited to
 /// it.
@@ -38,8 +38,8 @@ impl Engine {
             return;
         }
         // A new window with the same key must not continue the rows that presences hold.
-        for (index, server_state) in self.model.servers.iter_mut().enumerate() {
-            let last = server_state.iter_mut().filter_map(|server_state| server_state.record.last_snapshot.as_mut());
+        for (server, server_state) in self.model.servers.iter_mut() {
+            let last = server_state.record.last_snapshot.iter_mut();
             let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
                 let before = presence.rows.len();
@@ -47,7 +47,7 @@ impl Engine {
                 changed |= presence.rows.len() < before;
             }
             if changed {
-                self.model.global.server_changed(ServerKey(index as u32));
+                self.model.global.server_changed(server);
             }
         }
     }

@@ -123,7 +123,7 @@ impl ReadModel {
 
     /// When the first server was added, Unix ms; `i64::MAX` without servers.
     pub fn first_added_ms(&self) -> i64 {
-        self.servers.iter().flatten().map(|it| it.record.added_ms).min().unwrap_or(i64::MAX)
+        self.servers.records().map(|record| record.added_ms).min().unwrap_or(i64::MAX)
     }
 
     /// The running windows that begin within the log. After [`RebuildStep::Begin`] with them they are to be
@@ -161,13 +161,14 @@ impl ReadModel {
 
     /// What is known of the servers that are not removed, of at most `most` keys.
     pub fn servers_for_log(&self, from: ServerKey, most: usize) -> impl Iterator<Item = KnownServer> {
-        let servers = self.servers.iter().skip(from.0 as usize).take(most).flatten();
+        let keys = (from.0..self.servers.end().0).map(ServerKey).take(most);
+        let servers = keys.filter_map(|key| self.servers.get(key));
         servers.filter(|it| !it.record.removed).map(|it| self.global.known_server(it))
     }
 
     /// The key that the next new server gets.
     pub fn next_server(&self) -> ServerKey {
-        ServerKey(self.servers.len() as u32)
+        self.servers.end()
     }
 }
 
@@ -200,7 +201,7 @@ impl Engine {
     /// added again during the rebuild is a different tag.
     pub fn rebuilt_servers(&mut self) -> Vec<KnownServer> {
         self.rebuild_tag_limit = TagKey(self.model.global.meta.next_tag);
-        let servers = self.model.servers.iter().flatten().map(|it| self.model.global.known_server(it));
+        let servers = self.model.servers.iter().map(|(_, it)| self.model.global.known_server(it));
         servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
     }
 
