@@ -53,8 +53,7 @@ impl Engine {
         debug_assert_eq!(pending.rows_len, pending.rows.values().map(BTreeMap::len).sum::<usize>());
         self.model.global.first_uncommitted_player = PlayerKey(self.model.global.meta.next_player);
         self.model.global.name_cache.evict_after_commit(self.model.global.cache_limits.names_max);
-        let server_state =
-            |key: &ServerKey| self.model.servers.get(*key).expect("changed servers exist");
+        let server_state = |key: &ServerKey| self.model.servers.get(*key).expect("changed servers exist");
         // With fewer than there are players online, half of them were read for each rated round: a quarter of the engine
         // thread's time with 8 million.
         let player_windows_max = self.model.global.cache_limits.most_player_windows(self.model.servers.end());
@@ -66,11 +65,7 @@ impl Engine {
             player_windows: self.model.global.player_windows.take_changed(player_windows_max),
             players: pending.players.into_chunks(),
             servers: pending.servers.iter().map(|key| (*key, server_state(key).record.share())).collect(),
-            series: pending
-                .series
-                .iter()
-                .filter_map(|key| Some((*key, server_state(key).series.as_ref()?.unpack())))
-                .collect(),
+            series: pending.series.iter().filter_map(|key| Some((*key, server_state(key).series.clone()?))).collect(),
             rows: sorted_by_key(pending.rows)
                 .flat_map(|((window, server), rows)| {
                     rows.into_iter().map(move |(player, row)| (RowKey { window, server, player }, row))

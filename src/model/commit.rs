@@ -8,13 +8,14 @@ use strum::VariantNames;
 
 use super::outbox::{ArchiveWriter, OutboxKey, ResyncState};
 use super::row::{BestPositions, MapRow, PlayerWindow};
-use super::server::{PlayerRecord, SeriesRecord, ServerRecord};
+use super::server::{PlayerRecord, ServerRecord};
 use super::session::{Seen, Session, SessionDay, SessionKey};
 use super::window::{WindowKey, WindowType};
 use crate::model::board_order::OrderOverrides;
 use crate::model::keys::{GameKey, MapKey, PlayerKey, ServerKey, TagKey, WeekKey};
 use crate::model::name_hash::NameHash;
 use crate::model::packed_row::PackedRow;
+use crate::model::packed_series::PackedSeries;
 
 /// Values of the state as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +143,7 @@ pub struct Commit {
     /// In chunks, in order of key.
     pub players: Vec<Vec<(PlayerKey, PlayerRecord)>>,
     pub servers: Vec<(ServerKey, Arc<ServerRecord>)>,
-    pub series: Vec<(ServerKey, SeriesRecord)>,
+    pub series: Vec<(ServerKey, PackedSeries)>,
     pub tags: Vec<(TagKey, String)>,
     pub rows: Vec<(RowKey, PackedRow)>,
     pub player_windows: Vec<((WindowKey, PlayerKey), PlayerWindow)>,

@@ -1,14 +1,37 @@
-//! A server's series in memory, with runs of equal bytes packed.
+//! A server's series in memory and in the state directory, with runs of equal bytes packed.
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::server::SeriesRecord;
 
 /// A [`SeriesRecord`] of 1.7 kB takes a few hundred bytes: most servers are empty most of the time, and few have been
-/// known for a year. With 1,000,000 servers this saves up to 1.4 GB. The series is unpacked when a slot ends, every 10
-/// minutes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// known for a year. With 1,000,000 servers this saves up to 1.4 GB of memory, and as much that checkpoints would write. The
+/// series is unpacked when a slot ends, every 10 minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "PackedBytes", try_from = "PackedBytes")]
 pub struct PackedSeries(Arc<[u8]>);
+
+#[derive(Serialize, Deserialize)]
+struct PackedBytes(#[serde(with = "super::byte_list")] Vec<u8>);
+
+impl From<PackedSeries> for PackedBytes {
+    fn from(PackedSeries(packed): PackedSeries) -> PackedBytes {
+        PackedBytes(packed.to_vec())
+    }
+}
+
+impl TryFrom<PackedBytes> for PackedSeries {
+    type Error = &'static str;
+
+    fn try_from(PackedBytes(packed): PackedBytes) -> Result<PackedSeries, &'static str> {
+        match decode(&packed) {
+            Some(_) => Ok(PackedSeries(packed.into())),
+            None => Err("not a packed series"),
+        }
+    }
+}
 
 impl PackedSeries {
     pub fn pack(series: &SeriesRecord) -> PackedSeries {
@@ -17,8 +40,7 @@ impl PackedSeries {
     }
 
     pub fn unpack(&self) -> SeriesRecord {
-        let bytes = unpack_runs(&self.0).expect("it was packed here");
-        postcard::from_bytes(&bytes).expect("it was packed here")
+        decode(&self.0).expect("it was packed here")
     }
 
     /// Changes the series. `change` returns whether it did.
@@ -30,6 +52,10 @@ impl PackedSeries {
         }
         is_changed
     }
+}
+
+fn decode(packed: &[u8]) -> Option<SeriesRecord> {
+    postcard::from_bytes(&unpack_runs(packed)?).ok()
 }
 
 /// Shorter runs are not worth their byte.
@@ -118,6 +144,10 @@ mod tests {
         let mut packed = PackedSeries::pack(&series);
         assert_eq!(packed.unpack(), series);
         assert!(packed.0.len() < 100, "{} bytes", packed.0.len());
+        let stored = postcard::to_stdvec(&packed).unwrap();
+        assert_eq!(postcard::from_bytes::<PackedSeries>(&stored).unwrap(), packed);
+        let damaged = (0..packed.0.len()).map(|len| PackedBytes(packed.0[..len].to_vec()));
+        assert!(damaged.into_iter().all(|bytes| PackedSeries::try_from(bytes).is_err()));
         let before = packed.clone();
         assert!(!packed.change(|_| false) && packed == before);
         assert!(packed.change(|series| {

@@ -47,7 +47,7 @@ use crate::engine::LoadedState;
 use crate::model::OutboxEntry;
 use crate::model::commit::{Commit, Meta, WeekPhase, WeekState};
 use crate::model::packed_series::PackedSeries;
-use crate::model::server::{SeriesRecord, ServerRecord};
+use crate::model::server::ServerRecord;
 use crate::model::{GameKey, MapKey, OutboxKey, ServerKey, TagKey, WindowKey};
 use crate::store::checkpoint_writer::CheckpointWriter;
 use crate::store::commit_records::PutFn;
@@ -218,8 +218,7 @@ impl Store {
         };
         loaded.forgotten =
             self.tree.collect_prefix(&[keys::FORGOTTEN], forgotten)?.into_iter().collect::<Result<_, _>>()?;
-        let packed = |key: &[u8], series: SeriesRecord| (number(key), PackedSeries::pack(&series));
-        let series = self.tree.collect_prefix(&[keys::SERIES], packed)?;
+        let series = self.tree.collect_prefix(&[keys::SERIES], |key, series: PackedSeries| (number(key), series))?;
         let mut series: BTreeMap<u32, PackedSeries> = series.into_iter().collect();
         let servers = self.tree.collect_prefix(&[keys::SERVER], |key, server: ServerRecord| (number(key), server))?;
         let server = |(key, record)| (ServerKey(key), record, series.remove(&key));

@@ -28,6 +28,7 @@ use crate::model::calendar::{WEEK_MS, week_label};
 use crate::model::commit::{MapRowKey, Meta, RowKey};
 use crate::model::outbox::ResyncState;
 use crate::model::packed_row::PackedRow;
+use crate::model::packed_series::PackedSeries;
 use crate::model::restored::{
     ArchiveFacts, ArchivedBest, ArchivedResult, ArchivedServer, ArchivedWeek, LastKeys, PublishedRating, RejectedRow,
 };
@@ -246,7 +247,7 @@ impl StateRestore {
         self.report.players_online += players_listed;
         self.report.servers_greylisted += u64::from(record.greylist_reason.is_some());
         self.report.series += u64::from(series.is_some());
-        self.pending.series.extend(series.map(|series| (key, series)));
+        self.pending.series.extend(series.map(|series| (key, PackedSeries::pack(&series))));
         self.pending.servers.push((key, record.into()));
         self.servers.insert(key, restored);
         Ok(())
