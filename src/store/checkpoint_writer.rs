@@ -33,14 +33,11 @@ impl CheckpointTarget {
         if let Some(comparison) = self.comparison.take() {
             comparison.run(&self.tree, &self.files)?;
         }
-        let changes = table.to_vec();
         if table.has_forgotten_names() {
             self.files.request_merge();
             self.compaction.request();
         }
-        let records = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
-        let number = self.files.write(&table.deleted_prefixes(), records)?;
-        drop(changes);
+        let number = self.files.write(&table.deleted_prefixes(), table.all())?;
         let is_merge_due = self.files.is_merge_due();
         // The database must have the base, and what is merged into the next one.
         let is_apply_due = is_merge_due || self.files.base_number() == Some(number);
@@ -51,7 +48,7 @@ impl CheckpointTarget {
             durable.absorb(table);
             let is_applied = is_apply_due || durable.bytes() >= settings.waiting_bytes_max;
             if is_applied {
-                self.tree.write_unlogged(durable.range(Vec::new()..vec![u8::MAX]).map(Ok))?;
+                self.tree.write_unlogged(durable.all().map(Ok))?;
             }
             self.tree.set_checkpoint(number, is_applied)?;
             if is_applied {

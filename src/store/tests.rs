@@ -11,9 +11,8 @@ impl Store {
         self.defer_commits();
         self.apply(commit).unwrap();
         self.freeze_changes();
-        let changes = self.tree.frozen_changes().unwrap().to_vec();
-        let changes = changes.iter().map(|(key, value)| (&key[..], value.as_deref()));
-        self.writer.files().write(&[], changes).unwrap();
+        let changes = self.tree.frozen_changes().unwrap();
+        self.writer.files().write(&[], changes.all()).unwrap();
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) use self::merged::{Record, Records};
 pub use self::set_aside::UnusableDeltas;
 use super::dir::files::{self, io_error};
 use super::error::StoreError;
+use super::tree::RecordChange;
 
 /// The directory of the files in the state directory.
 pub(super) const DIR: &str = "checkpoints";
@@ -195,18 +196,15 @@ impl CheckpointFiles {
 
     /// Writes the next file and waits until it is on disk. Returns its number. Changes are in order of
     /// key. The first file is a base: its changes must be all records.
-    pub(super) fn write<'c>(
+    pub(super) fn write(
         &mut self,
         deleted_prefixes: &[Vec<u8>],
-        changes: impl Iterator<Item = (&'c [u8], Option<&'c [u8]>)>,
+        mut changes: impl Iterator<Item = RecordChange>,
     ) -> Result<u64, StoreError> {
         self.end_merge_if_finished();
         let number = self.last_number().map_or(1, |last| last + 1);
         self.write_numbered(number, deleted_prefixes, |writer| {
-            for (key, value) in changes {
-                writer.put(key, value)?;
-            }
-            Ok(())
+            changes.try_for_each(|(key, value)| writer.put(&key, value.as_deref()))
         })?;
         Ok(number)
     }

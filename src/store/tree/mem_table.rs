@@ -119,10 +119,15 @@ impl MemTableWriter<'_> {
 
     /// Changes the record of a server.
     pub(in crate::store) fn put_server(&mut self, key: &[u8], record: Arc<ServerRecord>) {
+        self.set(key, Some(Value::Server(record)));
+    }
+
+    fn set(&mut self, key: &[u8], value: Option<Value>) {
         let Content { changes, bytes, .. } = &mut *self.0;
-        match changes.insert(key.into(), Some(Value::Server(record))) {
-            Some(old) => *bytes -= old.as_ref().map_or(0, Value::len),
-            None => *bytes += bytes_of(key, 0),
+        let value_bytes = value.as_ref().map_or(0, Value::len);
+        match changes.insert(key.into(), value) {
+            Some(old) => *bytes = *bytes + value_bytes - old.as_ref().map_or(0, Value::len),
+            None => *bytes += bytes_of(key, value_bytes),
         }
     }
 }
@@ -144,7 +149,7 @@ impl MemTable {
         if !prefixes.is_empty() {
             self.write().drop_prefixes(&prefixes);
         }
-        let mut changes = later.range(Vec::new()..vec![u8::MAX]).filter(|(key, _)| !keys::has_prefix(key, &prefixes));
+        let mut changes = later.all().filter(|(key, _)| !keys::has_prefix(key, &prefixes));
         loop {
             // Copied and encoded before the lock is taken.
             let chunk: Vec<RecordChange> = changes.by_ref().take(CHANGES_PER_CHUNK).collect();
@@ -152,7 +157,7 @@ impl MemTable {
                 return;
             }
             let mut table = self.write();
-            chunk.iter().for_each(|(key, value)| table.put(key, value.as_deref()));
+            chunk.into_iter().for_each(|(key, value)| table.set(&key, value.map(Value::Encoded)));
             drop(table);
             std::thread::sleep(READERS_PAUSE);
         }
@@ -217,9 +222,9 @@ impl MemTable {
         self.read().has_forgotten_names
     }
 
-    /// All changes, in order of key.
-    pub(in crate::store) fn to_vec(&self) -> Vec<RecordChange> {
-        self.read().changes.iter().map(change).collect()
+    /// All changes, as [`MemTable::range`].
+    pub(in crate::store) fn all(&self) -> impl Iterator<Item = RecordChange> + '_ {
+        self.range(Vec::new()..vec![u8::MAX])
     }
 
     pub(super) fn contains(&self, is_match: impl Fn(&[u8]) -> bool) -> bool {

@@ -690,7 +690,7 @@ pub(super) mod tests {
                     proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want.clone());
                 }
                 if is_last_in_memory {
-                    apply(&it, it.durable_changes().to_vec());
+                    apply(&it, it.durable_changes().all().collect());
                     it.drop_durable();
                     proptest::prop_assert_eq!(all(&it, Vec::new()..vec![0xff]), want);
                 }
