@@ -50,8 +50,8 @@ struct Block<T> {
     values: Vec<T>,
 }
 
-/// Places by which a full block grows.
-const BLOCK_GROWTH: usize = 4;
+/// Most places by which a full block grows.
+const BLOCK_GROWTH_MAX: usize = 4;
 
 impl<T> Default for PlayerTable<T> {
     fn default() -> PlayerTable<T> {
@@ -95,7 +95,7 @@ impl<T> PlayerTable<T> {
             Ok(at) => Some(std::mem::replace(&mut block.values[at], value)),
             Err(at) => {
                 if block.values.len() == block.values.capacity() {
-                    block.values.reserve_exact(BLOCK_GROWTH);
+                    block.values.reserve_exact(block.values.len().clamp(1, BLOCK_GROWTH_MAX));
                 }
                 block.values.insert(at, value);
                 block.present |= bit;

@@ -109,17 +109,30 @@ impl PlayerWindowCache {
         self.removals
     }
 
+    /// Whether so many more entries would not be more than `most`.
+    pub fn has_room_for(&self, entries: usize, most: usize) -> bool {
+        self.len() + entries <= most
+    }
+
     /// Keeps records of a window that were read when the cache had seen so many removals. Entries that are cached are as new
-    /// or newer. The records are dropped if some may be older than removed entries, or if the cache would have more than `most`
+    /// or newer. The records are dropped if some may be older than removed entries, or if there could be more than `most`
     /// entries.
     pub fn adopt(&mut self, window: WindowKey, mut read: KnownPlayerWindows, removals: u64, most: usize) {
-        let cached = self.known.get(&window).map_or(0, PlayerTable::len);
-        if removals != self.removals || self.len() - cached + cached.max(read.len()) > most {
+        if removals != self.removals || !self.has_room_for(read.len(), most) {
             return;
         }
-        let cached = self.known.remove(&window).unwrap_or_default();
-        cached.into_values().for_each(|(player, cached)| _ = read.insert(player, cached));
-        self.known.insert(window, read);
+        let mut cached = self.known.remove(&window).unwrap_or_default();
+        if cached.len() < read.len() {
+            cached.into_values().for_each(|(player, record)| _ = read.insert(player, record));
+            cached = read;
+        } else {
+            for (player, record) in read.into_values() {
+                if cached.get(player).is_none() {
+                    cached.insert(player, record);
+                }
+            }
+        }
+        self.known.insert(window, cached);
     }
 
     pub fn remove(&mut self, window: WindowKey, player: PlayerKey) {

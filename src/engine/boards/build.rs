@@ -4,8 +4,8 @@
 //! in parallel: over the players, for their ratings and to find players with rows on several
 //! servers; then over the rows. Then the boards are sorted, again in parallel. At 10 million
 //! rows this takes, in addition to the result, 32 bytes for each entry, 400 for each player
-//! with rows on several servers of a group, and 40 for each rated player of a group whose board
-//! is ordered by both rating and row.
+//! with rows on several servers of a group, 40 for each rated player of a group whose board
+//! is ordered by both rating and row, and for some time 100 for each player online.
 
 use crate::engine::ReadError;
 use std::borrow::Cow;
@@ -63,8 +63,8 @@ pub struct BuildPlan {
     pub(super) live: Vec<(ServerKey, Arc<ServerRecord>)>,
     /// The next player's key.
     pub(super) players_end: u32,
-    /// What the cache of records had seen, see [`BuiltBoards`].
-    pub(super) cache_removals: u64,
+    /// What the cache of records had seen, see [`BuiltBoards`]; `None`: it has no room for those of all players online.
+    pub(super) cache_removals: Option<u64>,
 }
 
 /// New boards of a window, and what the build has seen besides.
@@ -75,8 +75,8 @@ pub struct BuiltBoards {
     pub(super) single: PlayerSet,
     /// The records of players who are online. Without them, the engine would read each one when a list needs it.
     pub(super) online: KnownPlayerWindows,
-    /// How often entries of the cache had been removed when the build began.
-    pub(super) cache_removals: u64,
+    /// How often entries of the cache had been removed when the build began; `None`: `online` is empty.
+    pub(super) cache_removals: Option<u64>,
 }
 
 type EntriesByGroup = FxHashMap<Group, [ChunkedVec<BoardEntry, ENTRIES_PER_CHUNK>; 5]>;
@@ -147,7 +147,7 @@ impl BuildPlan {
 
         let mut players =
             PlayerIndex { games: Vec::with_capacity(self.players_end as usize), ..PlayerIndex::default() };
-        let is_online = self.online_players();
+        let is_online = self.cache_removals.map_or_else(PlayerSet::default, |_| self.online_players());
         let mut online = KnownPlayerWindows::default();
         let read = |part| self.read_players(source, &is_online, key_range(part, self.players_end));
         for known in run_parts(workers, read)? {

@@ -138,15 +138,17 @@ impl Engine {
     pub fn plan_boards(&mut self, window: WindowKey) -> BuildPlan {
         let mut excluded_servers = vec![true; self.model.servers.end().0 as usize];
         let mut tags: FxHashMap<ServerKey, Vec<TagKey>> = FxHashMap::default();
-        let mut live = Vec::new();
+        let (mut live, mut online) = (Vec::new(), 0);
         for (server, server_state) in self.model.servers.iter() {
             excluded_servers[server.0 as usize] = !self.model.is_counted(server_state, window, server);
             let server_tags = self.model.global.existing_tags(&server_state.record.tags);
             if !server_tags.is_empty() {
                 tags.insert(server, server_tags);
             }
-            if server_state.record.presences().any(|presence| presence.row(window).is_some()) {
+            let players = server_state.record.presences().filter(|presence| presence.row(window).is_some()).count();
+            if players > 0 {
                 live.push((server, server_state.record.share()));
+                online += players;
             }
         }
         // Rows that are pending for the next commit are not written either.
@@ -157,10 +159,18 @@ impl Engine {
         pending.chain(unsure.iter().copied()).for_each(|player| unwritten.insert(player, RankingSet::ALL, &[]));
         let (orders, players_end) =
             (self.model.global.board_cache.orders().clone(), self.model.global.meta.next_player);
-        let cache_removals = self.model.global.player_windows.removals();
+        let cache_removals = self.cache_removals_for(online);
         let plan = BuildPlan { window, orders, excluded_servers, tags, live, players_end, cache_removals };
         self.model.global.board_cache.begin_build(window, unwritten, unsure);
         plan
+    }
+
+    /// How often records were removed from the cache; `None`: those of `online` more players must not be adopted. A record
+    /// whose deletion is not written yet would come back.
+    fn cache_removals_for(&self, online: usize) -> Option<u64> {
+        let GlobalState { player_windows, cache_limits, pending, .. } = &self.model.global;
+        let has_room = player_windows.has_room_for(online, cache_limits.most_player_windows(self.model.servers.end()));
+        (has_room && pending.corrections.deleted_player_windows.is_empty()).then(|| player_windows.removals())
     }
 
     /// Installs boards that were built from a plan. The next [`Engine::refresh_boards`] applies
@@ -171,9 +181,10 @@ impl Engine {
         if !self.model.global.is_queryable(window) {
             return self.model.global.board_cache.remove(window);
         }
-        let most = self.model.global.cache_limits.most_player_windows(self.model.servers.end());
-        let online = std::mem::take(&mut built.online);
-        self.model.global.player_windows.adopt(window, online, built.cache_removals, most);
+        if let Some(removals) = built.cache_removals {
+            let most = self.model.global.cache_limits.most_player_windows(self.model.servers.end());
+            self.model.global.player_windows.adopt(window, std::mem::take(&mut built.online), removals, most);
+        }
         // A tag may have been deleted since the plan.
         built.boards.boards.retain(|group, _| group.tag().is_none_or(|tag| self.model.global.tag_exists(tag)));
         self.model.global.board_cache.install(built);
