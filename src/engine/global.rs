@@ -12,12 +12,15 @@ use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
 use super::published::Published;
 use super::windows::current::CurrentWindows;
-use super::{CacheLimits, EngineSettings, ReadError, SERVER_NAMES_CHUNK, StateReader};
+use super::{CacheLimits, EngineSettings, ReadError, StateReader};
 use crate::model::calendar::Calendar;
 use crate::model::commit::{Meta, WeekPhase, WeekState};
 use crate::model::name::Name;
 use crate::model::row::BestPositions;
 use crate::model::{GameKey, MapKey, NameHash, OutboxKey, PlayerKey, ServerKey, WeekKey, WindowType};
+
+/// Servers whose names are read, and counted as changed, together.
+pub const SERVER_NAMES_CHUNK: u32 = 16_384;
 
 /// All state of the engine except the servers: rules, key tables, and the changes for the next
 /// commit.

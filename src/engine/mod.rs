@@ -28,7 +28,6 @@ mod pending;
 mod player_table;
 mod player_windows;
 mod published;
-mod read_model;
 mod reload;
 mod replica;
 mod restore;
@@ -50,7 +49,7 @@ mod week_close;
 mod windows;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 pub use self::admin_commands::{CommandError, is_correction};
 pub use self::boards::build::{BuildPlan, BuiltBoards, WindowReader, Workers};
@@ -62,13 +61,13 @@ use self::deadlines::Deadlines;
 pub use self::error::{AdminError, ViewError};
 pub use self::event::{Event, Notice, Outcome, Probe};
 use self::global::GlobalState;
+pub use self::global::SERVER_NAMES_CHUNK;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
 pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
-pub use self::read_model::ReadModel;
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
-pub use self::server_pages::{SERVER_NAMES_CHUNK, ServerName};
+pub use self::server_pages::ServerName;
 use self::server_table::{ServerState, ServerTable};
 pub use self::servers::{Added, Boosted, Greylisted, KnownScan, RescanTarget};
 pub use self::settings::{CacheLimits, EngineSettings};
@@ -83,7 +82,29 @@ use crate::model::server::{Class, ServerRecord};
 use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
 use crate::proto::{Authentication, Details};
 use crate::schedule::Schedule;
+use crate::schedule::elastic::ElasticScans;
 use crate::view::EngineCounts;
+
+/// What answers are computed from: the servers, the state that belongs to no server, and what is shown of both. The
+/// engine changes it, and a replica is a copy of it. It has no method that changes anything: whatever only reads is
+/// implemented for it, whatever changes something for [`Engine`].
+#[derive(Debug)]
+pub struct ReadModel {
+    servers: ServerTable,
+    schedule: Schedule,
+    /// Scans in progress; `None`: the schedule has them. Only a replica has a number.
+    scans_in_flight: Option<u64>,
+    /// Models of rounds. They are not stored, and are learned again after a restart. Shared with replicas.
+    elastic_scans: Arc<RwLock<ElasticScans>>,
+    counts: EngineCounts,
+    lag_histogram: lag_histogram::LagHistogram,
+    week_close: Option<week_close::WeekClose>,
+    /// For pages of the list; not a part of the state.
+    sorted_servers: Arc<Mutex<server_pages::SortedServers>>,
+    /// Computed from the series of servers.
+    site_series: site_series::SiteSeries,
+    global: GlobalState,
+}
 
 /// The engine. See the module documentation.
 #[derive(Debug)]
@@ -108,6 +129,61 @@ pub struct Engine {
     servers_to_untag: BTreeSet<ServerKey>,
     /// Tags with this key or a higher one did not exist when the rebuild of windows began.
     rebuild_tag_limit: TagKey,
+}
+
+impl ReadModel {
+    /// The record of a server, to be written.
+    pub(crate) fn shared_record(&self, server: ServerKey) -> Option<Arc<ServerRecord>> {
+        self.servers.get(server).map(|server_state| server_state.record.share())
+    }
+
+    /// The latest time of any event, Unix ms.
+    pub fn now_ms(&self) -> i64 {
+        self.global.meta.now_ms
+    }
+
+    pub fn url_of(&self, server: ServerKey) -> Option<&ServerUrl> {
+        self.servers.get(server).map(|server_state| &server_state.record.url)
+    }
+
+    /// Whether the server is known and not removed.
+    pub fn is_listed(&self, url: &ServerUrl) -> bool {
+        self.find_key(url).is_ok()
+    }
+
+    /// When a listed server was added, Unix ms.
+    pub fn added_ms(&self, url: &ServerUrl) -> Option<i64> {
+        let server = self.find_key(url).ok()?;
+        self.servers.get(server).map(|server_state| server_state.record.added_ms)
+    }
+
+    /// Whether the server is known and its last scan is older than `t_ms`.
+    pub fn is_newer(&self, url: &ServerUrl, t_ms: i64) -> bool {
+        let named = self.servers.named(url);
+        named.is_some_and(|(_, ServerState { record, .. })| !record.removed && record.last_scan_ms < Some(t_ms))
+    }
+
+    /// Outcomes that were applied, since the start.
+    pub fn outcomes_applied(&self) -> u64 {
+        self.counts.snapshots + self.counts.partial_snapshots + self.counts.implausible_snapshots + self.counts.misses
+    }
+
+    pub fn counts(&self) -> &EngineCounts {
+        &self.counts
+    }
+
+    /// Whether a server was removed.
+    pub fn is_removed(&self, url: &ServerUrl) -> bool {
+        self.servers.named(url).is_some_and(|(_, server_state)| server_state.record.removed)
+    }
+
+    fn elastic_scans(&self) -> RwLockWriteGuard<'_, ElasticScans> {
+        self.elastic_scans.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scans_in_flight(&self) -> u64 {
+        self.scans_in_flight.unwrap_or(self.schedule.in_flight() as u64)
+    }
 }
 
 impl Engine {

@@ -7,20 +7,12 @@
 use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
 use super::player_windows::PlayerWindowCache;
+use super::server_table::ScanPlan;
 use super::week_close::WeekClose;
 use super::windows::current::CurrentWindows;
 use super::{Engine, GlobalState, ReadModel, ServerState, ServerTable, names};
 use crate::model::{PlayerKey, ServerKey};
 use crate::schedule::Schedule;
-
-/// When a server is scanned, as a replica shows it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ScanPlan {
-    /// `None`: no scan is planned, or it is in progress.
-    pub due_ms: Option<i64>,
-    pub in_progress: bool,
-    pub boosted: bool,
-}
 
 /// Servers as they were when the engine gave them.
 #[derive(Debug, Default)]

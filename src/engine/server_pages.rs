@@ -11,6 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
+use super::global::SERVER_NAMES_CHUNK;
 use super::{ReadModel, ServerState};
 use crate::model::server_page::{ServerCursor, ServerOrder};
 use crate::model::{ServerKey, ServerUrl};
@@ -92,9 +93,6 @@ impl SortedServers {
 
 /// A server with its host name and URL.
 pub type ServerName = (ServerKey, String, String);
-
-/// Servers whose names are read, and counted as changed, together.
-pub const SERVER_NAMES_CHUNK: u32 = 16_384;
 
 impl ReadModel {
     /// The matching servers after a place, at most `count`, and the place at which the list

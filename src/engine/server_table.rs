@@ -1,6 +1,5 @@
 //! All servers that were ever added, by key and by URL. Keys are given from 1 on and never again.
 
-use super::replica::ScanPlan;
 use super::shared::Shared;
 use super::url_table::UrlTable;
 use crate::model::packed_series::PackedSeries;
@@ -38,6 +37,15 @@ impl ServerState {
             plan: None,
         }
     }
+}
+
+/// When a server is scanned, as a replica shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ScanPlan {
+    /// `None`: no scan is planned, or it is in progress.
+    pub due_ms: Option<i64>,
+    pub in_progress: bool,
+    pub boosted: bool,
 }
 
 #[derive(Debug, Default)]
