@@ -38,10 +38,10 @@ const FIRST_ROUND_INTERVAL_S: u64 = 3_600;
 
 const SERIES: [u64; 5] = [1_000, 10_000, 100_000, 200_000, 1_000_000];
 
-/// The cache of the state database: the default, more for more than 65,000 servers, and at most so
-/// much that a daemon with a million servers of 4 players stays within 6 GB.
-const CACHE_BYTES_DEFAULT: u64 = 268_435_456;
-const CACHE_BYTES_MAX: u64 = 805_306_368;
+/// The changes in memory (`store.changes_bytes_max`): the default, and more for more than 500,000 servers, as
+/// docs/operations.md recommends.
+const CHANGES_BYTES_DEFAULT: u64 = 512 << 20;
+const CHANGES_BYTES_MAX: u64 = 1 << 30;
 
 fn main() -> anyhow::Result<()> {
     let Some(series) = std::env::var("CLQD_SERIES").ok().filter(|text| text != "0") else {
@@ -143,7 +143,7 @@ impl Setup {
              interval_class1_s = {}\ninterval_class2_s = {}\ninterval_class3_s = {}\n\
              packets_per_second_max = {}\nscans_in_flight_max = {}\n\
              subnet_packets_per_second_max = 1000\nsubnet_burst_packets = 1000\n\
-             budget = 0.0\n[web]\nlisten = \"\"\n[store]\ncache_bytes = {}\n{}",
+             budget = 0.0\n[web]\nlisten = \"\"\n[store]\nchanges_bytes_max = {}\n{}",
             self.path("state"),
             self.path("control.sock"),
             interval_s,
@@ -151,7 +151,7 @@ impl Setup {
             interval_s.max(3_600),
             (self.servers * 4 / self.interval_s).clamp(5_000, 1_000_000),
             (self.servers / 10).clamp(20_000, 1_000_000),
-            (self.servers * 4_096).clamp(CACHE_BYTES_DEFAULT, CACHE_BYTES_MAX),
+            (self.servers * 1_024).clamp(CHANGES_BYTES_DEFAULT, CHANGES_BYTES_MAX),
             archive.unwrap_or_default(),
         );
         Ok(std::fs::write(self.path("clqd.toml"), text)?)
