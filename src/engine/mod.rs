@@ -64,7 +64,7 @@ use self::global::GlobalState;
 pub use self::global::SERVER_NAMES_CHUNK;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
-pub use self::outbox::{WeekRangeError, WriterPlan, WriterRefusal};
+pub use self::outbox::{BegunJob, WeekRangeError, WriterPlan, WriterRefusal};
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
 pub use self::server_pages::ServerName;

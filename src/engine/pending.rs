@@ -51,7 +51,7 @@ impl Pending {
     /// Whether the boards of a window are waiting to be published.
     pub fn has_unpublished_boards(&self, source: &dyn StoreReader, window: WindowKey) -> bool {
         let key = OutboxKey::TopBoards(window);
-        self.outbox.contains(&key) || source.outbox_contains(key)
+        self.outbox.contains(&key) || source.outbox_seq(key).is_some()
     }
 
     pub fn put_row(&mut self, key: RowKey, row: &PlayerRow) {

@@ -103,7 +103,8 @@ pub trait StoreReader: StateReader {
     /// Entries after `after` (from the first, without one) in archiving order.
     fn outbox(&self, after: Option<OutboxKey>, limit: usize) -> Vec<OutboxEntry>;
     fn outbox_len(&self) -> usize;
-    fn outbox_contains(&self, key: OutboxKey) -> bool;
+    /// The number of the last change of an entry; `None`: it is not in the outbox.
+    fn outbox_seq(&self, key: OutboxKey) -> Option<u64>;
     /// When the oldest session in the outbox ended, Unix ms.
     fn outbox_oldest_session_ms(&self) -> Option<i64>;
     /// Whether the outbox contains a server's week of this week.

@@ -220,8 +220,8 @@ impl StoreReader for Store {
         self.outbox.len()
     }
 
-    fn outbox_contains(&self, key: OutboxKey) -> bool {
-        self.outbox.contains_key(&key)
+    fn outbox_seq(&self, key: OutboxKey) -> Option<u64> {
+        self.outbox.get(&key).copied()
     }
 
     fn outbox_oldest_session_ms(&self) -> Option<i64> {

@@ -136,8 +136,8 @@ impl StoreReader for CountingReader<'_> {
     fn outbox_len(&self) -> usize {
         self.store.outbox_len()
     }
-    fn outbox_contains(&self, key: OutboxKey) -> bool {
-        self.store.outbox_contains(key)
+    fn outbox_seq(&self, key: OutboxKey) -> Option<u64> {
+        self.store.outbox_seq(key)
     }
 
     fn outbox_oldest_session_ms(&self) -> Option<i64> {

@@ -323,3 +323,39 @@ fn entry_dropped_during_resync_causes_one_more_resync() {
     }
     assert_eq!(starts, 1, "the resync continued to its end, and one more followed");
 }
+
+#[test]
+fn jobs_read_from_a_view_are_those_of_the_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path(), true, 1_000_000);
+    let mut weeks = 0;
+    play(&mut state, 12..26, |state| {
+        let view = state.engine.replica();
+        let entries = state.engine.model().archive_entries(&state.store, None, None, 30);
+        let begun = state.engine.begin_archive_jobs(entries.clone());
+        let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
+        assert!(entries.iter().all(|entry| !state.engine.model().has_changed_since_begun(entry.key)));
+        // Not acknowledged: the next job has the same rows.
+        let again = state.engine.begin_archive_jobs(entries.clone());
+        assert_eq!(read, state.engine.model().archive_jobs(&state.store, again, usize::MAX).unwrap());
+        weeks +=
+            read.iter().filter(|(_, job)| matches!(job, Some(ArchiveJob::Week(week)) if !week.rows.is_empty())).count();
+        state.engine.acknowledge_archived(&entries);
+        state.commit().unwrap();
+    });
+    assert!(weeks > 100, "{weeks} weeks with rows");
+
+    // Scans and the end of the week go on while jobs are read.
+    let view = state.engine.replica();
+    let entries = state.engine.model().archive_entries(&state.store, None, None, usize::MAX);
+    let begun = state.engine.begin_archive_jobs(entries);
+    play(&mut state, 26..28, |_| {});
+    let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
+    let (changed, unchanged): (Vec<_>, Vec<_>) =
+        read.into_iter().partition(|(entry, _)| state.engine.model().has_changed_since_begun(entry.key));
+    assert!(!changed.is_empty());
+    let of_weeks: Vec<_> =
+        unchanged.into_iter().filter(|(entry, _)| matches!(entry.key, OutboxKey::Week { .. })).collect();
+    let again = state.engine.begin_archive_jobs(of_weeks.iter().map(|(entry, _)| *entry).collect());
+    assert_eq!(of_weeks, state.engine.model().archive_jobs(&state.store, again, usize::MAX).unwrap());
+}

@@ -66,7 +66,7 @@ impl Verifier<'_> {
         }
         let keys: Vec<OutboxKey> = different.keys().copied().collect();
         let pending = self.shared.engine.call(move |thread| {
-            Ok(keys.into_iter().map(|key| thread.state().store.outbox_contains(key)).collect::<Vec<bool>>())
+            Ok(keys.into_iter().map(|key| thread.state().store.outbox_seq(key).is_some()).collect::<Vec<bool>>())
         });
         for ((object, differences), is_pending) in different.into_iter().zip(pending.await?) {
             let value = expected.get(&object);

@@ -1,13 +1,15 @@
 //! What the archive's worker asks of the engine: jobs, in steps of some milliseconds, and what it has done.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::EngineThread;
 use super::handle::EngineHandle;
 use crate::archive::{JobSource, OutboxQuery, SourceClosed};
-use crate::engine::{WriterPlan, WriterRefusal};
+use crate::daemon::views::View;
+use crate::engine::{BegunJob, StoreReader, WriterPlan, WriterRefusal};
 use crate::log::LogEvent;
 use crate::model::WindowKey;
 use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
@@ -25,14 +27,38 @@ const RESYNC_ROWS_MAX: usize = 5_000;
 /// Published boards in one answer: 1 ms.
 const TOP_BOARDS_MAX: usize = 50;
 
+/// The value of an entry; `None`: the object was deleted.
+type ReadJob = (OutboxEntry, Option<ArchiveJob>);
+
+/// Jobs of the archive that have begun.
+enum BegunJobs {
+    Read(Vec<ReadJob>),
+    /// To be read from this view.
+    OfView(Arc<View>, Vec<BegunJob>),
+}
+
 impl JobSource for EngineHandle {
-    async fn pending_jobs(&self, query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
-        let jobs = self.call_later(move |thread, reply| {
-            let jobs = thread.pending_jobs(query)?;
-            thread.archive_when_synced(reply, jobs);
-            Ok(())
-        });
-        Ok(jobs.await?)
+    async fn pending_jobs(&self, mut query: OutboxQuery) -> Result<Vec<(OutboxEntry, ArchiveJob)>, SourceClosed> {
+        loop {
+            let begun = self.call(move |thread| thread.begin_jobs(query)).await?;
+            let read = match begun {
+                BegunJobs::Read(jobs) => Ok(jobs),
+                BegunJobs::OfView(view, begun) => {
+                    let read = move || view.model().archive_jobs(view.reader(), begun, query.rows_max);
+                    tokio::task::spawn_blocking(read).await.map_err(|_| SourceClosed)?
+                }
+            };
+            let finished = self.call_later(move |thread, reply| {
+                let finished = thread.finish_jobs(read?)?;
+                thread.archive_when_synced(reply, finished);
+                Ok(())
+            });
+            let (jobs, last) = finished.await?;
+            match last {
+                Some(_) if jobs.is_empty() => query.after = last,
+                _ => return Ok(jobs),
+            }
+        }
     }
 
     /// The worker asks this before it writes anything.
@@ -142,7 +168,9 @@ impl JobSource for EngineHandle {
     }
 
     async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
-        Ok(self.call(|thread| Ok(Some(thread.state.engine.model().site_totals()))).await?)
+        // It reads all servers.
+        let view = self.call(|thread| Ok(thread.publisher.views().current())).await?.map_err(|_| SourceClosed)?;
+        Ok(Some(tokio::task::spawn_blocking(move || view.model().site_totals()).await.map_err(|_| SourceClosed)?))
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
@@ -232,26 +260,48 @@ impl EngineThread {
         Ok(engine.model().resync_chunk(store, from, RESYNC_STEPS_MAX, RESYNC_ROWS_MAX)?)
     }
 
-    /// The next jobs. Entries of deleted objects are acknowledged on the way: an empty
-    /// result means that no jobs are left.
-    fn pending_jobs(&mut self, mut query: OutboxQuery) -> anyhow::Result<Vec<(OutboxEntry, ArchiveJob)>> {
-        loop {
+    /// Begins the next jobs. They are read from a view, so that scans do not wait, unless the view of the last commit is
+    /// delayed: an older one would lack changes.
+    fn begin_jobs(&mut self, query: OutboxQuery) -> anyhow::Result<BegunJobs> {
+        self.commit()?;
+        if self.disk.is_paused() {
+            // Only what is on disk is archived.
+            return Ok(BegunJobs::Read(Vec::new()));
+        }
+        let State { engine, store } = &mut self.state;
+        let entries = engine.model().archive_entries(store, query.after, query.before, query.entries_max);
+        let begun = engine.begin_archive_jobs(entries);
+        match self.publisher.views().current() {
+            Ok(view) if !self.publisher.is_behind() => Ok(BegunJobs::OfView(view, begun)),
+            _ => Ok(BegunJobs::Read(engine.model().archive_jobs(store, begun, query.rows_max)?)),
+        }
+    }
+
+    /// The jobs to be archived, and the last of all entries. Jobs whose rows have changed since they were begun are read
+    /// again, now, so that scores and positions of a server are those of one moment. Entries of deleted objects are
+    /// acknowledged.
+    fn finish_jobs(
+        &mut self,
+        mut jobs: Vec<ReadJob>,
+    ) -> anyhow::Result<(Vec<(OutboxEntry, ArchiveJob)>, Option<OutboxKey>)> {
+        let last = jobs.last().map(|(entry, _)| entry.key);
+        let model = self.state.engine.model();
+        let changed: Vec<OutboxKey> =
+            jobs.iter().map(|(entry, _)| entry.key).filter(|key| model.has_changed_since_begun(*key)).collect();
+        if !changed.is_empty() {
             self.commit()?;
             if self.disk.is_paused() {
-                // Only what is on disk is archived.
-                return Ok(Vec::new());
+                return Ok((Vec::new(), None));
             }
             let State { engine, store } = &mut self.state;
-            let jobs = engine.archive_jobs(store, query.after, query.before, query.entries_max, query.rows_max)?;
-            let deleted: Vec<OutboxEntry> =
-                jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
-            let last = jobs.last().map(|(entry, _)| entry.key);
-            let kept: Vec<_> = jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect();
-            self.state.engine.acknowledge_archived(&deleted);
-            if !kept.is_empty() || deleted.is_empty() {
-                return Ok(kept);
-            }
-            query.after = last;
+            let entry = |key| Some(OutboxEntry { key, seq: store.outbox_seq(key)? });
+            let begun = engine.begin_archive_jobs(changed.iter().copied().filter_map(entry).collect());
+            jobs.retain(|(entry, _)| !changed.contains(&entry.key));
+            jobs.extend(engine.model().archive_jobs(store, begun, usize::MAX)?);
+            jobs.sort_unstable_by_key(|(entry, _)| entry.key);
         }
+        let deleted: Vec<OutboxEntry> = jobs.iter().filter(|(_, job)| job.is_none()).map(|(entry, _)| *entry).collect();
+        self.state.engine.acknowledge_archived(&deleted);
+        Ok((jobs.into_iter().filter_map(|(entry, job)| Some((entry, job?))).collect(), last))
     }
 }

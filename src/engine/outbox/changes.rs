@@ -163,6 +163,11 @@ impl ArchiveChanges {
         changes.in_job.insert(job).clone()
     }
 
+    /// Whether a week changed since its last job was begun.
+    pub fn has_changed_since_job(&self, week: WeekKey, server: ServerKey) -> bool {
+        self.weeks.get(&(week, server)).is_some_and(|changes| changes.since_job.is_some())
+    }
+
     /// The last job of the week is in the archive.
     pub fn end_job(&mut self, week: WeekKey, server: ServerKey) {
         let Some(changes) = self.weeks.get_mut(&(week, server)) else { return };
@@ -189,7 +194,9 @@ mod tests {
         let mut changes = ArchiveChanges::default();
         changes.add_player(WEEK, SERVER, PlayerKey(1));
         assert_eq!(changes.begin_job(WEEK, SERVER), some(&[1]));
+        assert!(!changes.has_changed_since_job(WEEK, SERVER));
         changes.add_player(WEEK, SERVER, PlayerKey(2));
+        assert!(changes.has_changed_since_job(WEEK, SERVER));
         assert_eq!(changes.begin_job(WEEK, SERVER), some(&[1, 2]));
         changes.add_player(WEEK, SERVER, PlayerKey(3));
         changes.end_job(WEEK, SERVER);

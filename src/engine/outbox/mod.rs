@@ -40,6 +40,14 @@ const BEST_PLAYERS_MAX: usize = 1_000;
 /// Tasks of one pass of the archive.
 const TASKS_MAX: usize = 100;
 
+/// An entry of the outbox whose value is to be read.
+#[derive(Debug)]
+pub struct BegunJob {
+    entry: OutboxEntry,
+    /// Of a server's week.
+    changed: Option<ChangedRows>,
+}
+
 /// Where the best positions of a closed week are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BestPositionsIn {
@@ -55,8 +63,60 @@ impl ReadModel {
         source.outbox(Some(LAST_JOB), TASKS_MAX)
     }
 
+    /// The entries of the outbox after `after` and before `before` in archiving order, at most `most`, without tasks.
+    pub fn archive_entries(
+        &self,
+        source: &dyn StoreReader,
+        after: Option<OutboxKey>,
+        before: Option<OutboxKey>,
+        most: usize,
+    ) -> Vec<OutboxEntry> {
+        let mut entries = source.outbox(after, most);
+        entries.retain(|entry| entry.key <= LAST_JOB && before.is_none_or(|before| entry.key < before));
+        entries
+    }
+
+    /// The values of begun jobs, in their order; `None` for a deleted object. No job follows the one with which the rows
+    /// reach `rows_max`. All changes must be committed: only durable data is archived. See [`Engine::begin_archive_jobs`].
+    pub fn archive_jobs(
+        &self,
+        source: &dyn StateReader,
+        begun: Vec<BegunJob>,
+        rows_max: usize,
+    ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
+        assert!(!self.has_changes(), "commit before archiving");
+        let mut jobs = Vec::new();
+        let mut rows = 0;
+        for BegunJob { entry, changed } in begun {
+            if rows >= rows_max {
+                break;
+            }
+            let job = match (entry.key, changed) {
+                (OutboxKey::Week { week, server }, Some(changed)) => {
+                    self.week_job(source, week, server, changed, BestPositionsIn::Week)?
+                }
+                (key, _) => self.archive_job(source, key)?,
+            };
+            if let Some(ArchiveJob::Week(week)) = &job {
+                rows += week.rows.len() + week.maps.len();
+            }
+            jobs.push((entry, job));
+        }
+        Ok(jobs)
+    }
+
+    /// Whether the rows of a begun job have changed since, so that a job read from a view mixes older and newer ones.
+    pub fn has_changed_since_begun(&self, key: OutboxKey) -> bool {
+        match key {
+            OutboxKey::Week { week, server } => {
+                self.global.archive_changes.has_changed_since_job(week, server) || !self.global.is_kept(week.into())
+            }
+            _ => false,
+        }
+    }
+
     /// `None`: the object was deleted with its week and there is nothing to write.
-    fn archive_job(&self, source: &dyn StoreReader, key: OutboxKey) -> Result<Option<ArchiveJob>, ReadError> {
+    fn archive_job(&self, source: &dyn StateReader, key: OutboxKey) -> Result<Option<ArchiveJob>, ReadError> {
         Ok(match key {
             OutboxKey::Game(key) => {
                 let name = self.global.games.has_name(key.0).then(|| self.global.games.name(key.0).to_owned());
@@ -167,7 +227,7 @@ impl ReadModel {
     /// The rows of a server's week that changed, and those of present players.
     fn week_job(
         &self,
-        source: &dyn StoreReader,
+        source: &dyn StateReader,
         week: WeekKey,
         server: ServerKey,
         changed: ChangedRows,
@@ -204,7 +264,7 @@ impl ReadModel {
     /// A server's week with at most `most` of its changed players, after a player.
     fn week_archive(
         &self,
-        source: &dyn StoreReader,
+        source: &dyn StateReader,
         (week, server): (WeekKey, ServerKey),
         week_rows: &WeekRows,
         after: Option<PlayerKey>,
@@ -288,9 +348,7 @@ impl Engine {
         }
     }
 
-    /// Outbox entries after `after` and before `before` with their values, in archiving order, without tasks; `None` for
-    /// a deleted object. At most `entries_max`, and none after the entry with which
-    /// the rows reach `rows_max`. All changes must be committed: only durable data is archived.
+    /// Begins and reads the jobs of the next entries: see [`ReadModel::archive_entries`] and [`ReadModel::archive_jobs`].
     pub fn archive_jobs(
         &mut self,
         source: &dyn StoreReader,
@@ -299,27 +357,18 @@ impl Engine {
         entries_max: usize,
         rows_max: usize,
     ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
-        assert!(!self.model.has_changes(), "commit before archiving");
-        let mut jobs = Vec::new();
-        let mut rows = 0;
-        for entry in source.outbox(after, entries_max) {
-            if entry.key > LAST_JOB || before.is_some_and(|before| entry.key >= before) || rows >= rows_max {
-                break;
-            }
-            let job = match entry.key {
-                OutboxKey::Week { week, server } => {
-                    // A copy that was begun for an earlier job lacks changes since.
-                    self.large_week.take_if(|large| (large.week, large.server) == (week, server));
-                    let changed = self.model.global.archive_changes.begin_job(week, server);
-                    self.model.week_job(source, week, server, changed, BestPositionsIn::Week)?
-                }
-                key => self.model.archive_job(source, key)?,
-            };
-            if let Some(ArchiveJob::Week(week)) = &job {
-                rows += week.rows.len() + week.maps.len();
-            }
-            jobs.push((entry, job));
-        }
-        Ok(jobs)
+        let begun = self.begin_archive_jobs(self.model.archive_entries(source, after, before, entries_max));
+        self.model.archive_jobs(source, begun, rows_max)
+    }
+
+    /// Begins the jobs of these entries: what changes from now on is in the next job of the same object.
+    pub fn begin_archive_jobs(&mut self, entries: Vec<OutboxEntry>) -> Vec<BegunJob> {
+        let begin = |entry: OutboxEntry| {
+            let OutboxKey::Week { week, server } = entry.key else { return BegunJob { entry, changed: None } };
+            // A copy that was begun for an earlier job lacks changes since.
+            self.large_week.take_if(|large| (large.week, large.server) == (week, server));
+            BegunJob { entry, changed: Some(self.model.global.archive_changes.begin_job(week, server)) }
+        };
+        entries.into_iter().map(begin).collect()
     }
 }

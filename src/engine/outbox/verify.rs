@@ -42,10 +42,10 @@ impl ReadModel {
             let closing = |server| {
                 let writes_best = |week: &WeekKey| self.writes_best_positions(*week, server);
                 let mut weeks = self.global.meta.weeks.iter().map(|state| state.week).filter(writes_best);
-                weeks.any(|week| source.outbox_contains(OutboxKey::Week { week, server }))
+                weeks.any(|week| source.outbox_seq(OutboxKey::Week { week, server }).is_some())
             };
             let of_week = matches!(job, ArchiveJob::BestPositions(best) if closing(best.server));
-            of_week || source.outbox_contains(job.key())
+            of_week || source.outbox_seq(job.key()).is_some()
         };
         let objects = jobs.into_iter().map(|job| (is_pending(&job), job)).map(|(is_pending, job)| (job, is_pending));
         Ok(Some(ExpectedObjects { range, objects: objects.collect(), next }))
@@ -104,7 +104,7 @@ impl Engine {
                 _ => None,
             };
             rows += values.as_ref().map_or(0, |values| values.rows.len() + values.maps.len());
-            let is_pending = source.outbox_contains(OutboxKey::Week { week, server });
+            let is_pending = source.outbox_seq(OutboxKey::Week { week, server }).is_some();
             weeks.push(ExpectedWeek { server, url, is_pending, values });
         }
         Ok(ExpectedStep::Weeks { weeks, next: Some(ServerKey(next)).filter(|_| next < end) })
