@@ -14,7 +14,7 @@ use super::compaction::{Compaction, DatabaseSettings};
 use super::dir::files::io_error;
 use super::error::StoreError;
 use super::tree::Tree;
-use super::tree::mem_table::MemTable;
+use super::tree::mem_table::{MemTable, bytes_of};
 use super::working_copy::{Comparison, WorkingCopy};
 
 /// What a checkpoint is written to.
@@ -37,7 +37,9 @@ impl CheckpointTarget {
             self.files.request_merge();
             self.compaction.request();
         }
-        let number = self.files.write(&table.deleted_prefixes(), table.all())?;
+        let mut bytes = 0;
+        let changes = table.all().inspect(|(key, value)| bytes += bytes_of(key, value.as_ref().map_or(0, Vec::len)));
+        let number = self.files.write(&table.deleted_prefixes(), changes)?;
         let is_merge_due = self.files.is_merge_due();
         // The database must have the base, and what is merged into the next one.
         let is_apply_due = is_merge_due || self.files.base_number() == Some(number);
@@ -45,10 +47,14 @@ impl CheckpointTarget {
             self.tree.drop_durable();
         } else {
             let durable = self.tree.durable_changes();
-            durable.absorb(table);
-            let is_applied = is_apply_due || durable.bytes() >= settings.waiting_bytes_max;
+            // Then it is not absorbed: its encoded servers would be in memory twice.
+            let is_large = is_apply_due || bytes >= settings.waiting_bytes_max;
+            if !is_large {
+                durable.absorb(table);
+            }
+            let is_applied = is_large || durable.bytes() >= settings.waiting_bytes_max;
             if is_applied {
-                self.tree.write_unlogged(durable.all().map(Ok))?;
+                self.tree.write_unlogged(durable.all_with(table).map(Ok))?;
             }
             self.tree.set_checkpoint(number, is_applied)?;
             if is_applied {

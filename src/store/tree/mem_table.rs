@@ -137,19 +137,37 @@ fn change((key, value): (&IVec, &Option<Value>)) -> RecordChange {
 }
 
 /// Memory of a change.
-fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
+pub(in crate::store) fn bytes_of(key: &[u8], value_bytes: usize) -> usize {
     let key_bytes = if key.len() > KEY_BYTES_INLINE { key.len() } else { 0 };
     OVERHEAD_BYTES + key_bytes + value_bytes
 }
 
 impl MemTable {
-    /// Adds the changes of a later table, and deletes what it deletes; in chunks, so that readers do not wait for long.
-    pub(in crate::store) fn absorb(&self, later: &MemTable) {
+    /// Deletes what a later table deletes by prefix. Returns the other changes of that table.
+    fn begin_absorbing<'l>(&self, later: &'l MemTable) -> impl Iterator<Item = RecordChange> + use<'l> {
         let prefixes = later.deleted_prefixes();
         if !prefixes.is_empty() {
             self.write().drop_prefixes(&prefixes);
         }
-        let mut changes = later.all().filter(|(key, _)| !keys::has_prefix(key, &prefixes));
+        later.all().filter(move |(key, _)| !keys::has_prefix(key, &prefixes))
+    }
+
+    /// All changes as if this table had absorbed a later one, in order of key.
+    pub(in crate::store) fn all_with<'t>(&'t self, later: &'t MemTable) -> impl Iterator<Item = RecordChange> + 't {
+        let (mut newer, mut older) = (self.begin_absorbing(later).peekable(), self.all().peekable());
+        std::iter::from_fn(move || {
+            let Some((next, _)) = newer.peek() else { return older.next() };
+            if let Some(earlier) = older.next_if(|(key, _)| key < next) {
+                return Some(earlier);
+            }
+            older.next_if(|(key, _)| key == next);
+            newer.next()
+        })
+    }
+
+    /// Adds the changes of a later table, and deletes what it deletes; in chunks, so that readers do not wait for long.
+    pub(in crate::store) fn absorb(&self, later: &MemTable) {
+        let mut changes = self.begin_absorbing(later);
         loop {
             // Copied and encoded before the lock is taken.
             let chunk: Vec<RecordChange> = changes.by_ref().take(CHANGES_PER_CHUNK).collect();

@@ -621,7 +621,10 @@ pub(super) mod tests {
     /// As the thread that writes checkpoints, without a file.
     fn make_durable(tree: &Tree) {
         if let Some(frozen) = tree.frozen_changes() {
-            tree.durable_changes().absorb(&frozen);
+            let durable = tree.durable_changes();
+            let absorbed: Vec<RecordChange> = durable.all_with(&frozen).collect();
+            durable.absorb(&frozen);
+            assert!(durable.all().eq(absorbed.iter().cloned()) && durable.all_with(&frozen).eq(absorbed));
             tree.drop_frozen();
         }
     }
