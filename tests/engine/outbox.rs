@@ -332,11 +332,11 @@ fn jobs_read_from_a_view_are_those_of_the_engine() {
     play(&mut state, 12..26, |state| {
         let view = state.engine.replica();
         let entries = state.engine.model().archive_entries(&state.store, None, None, usize::MAX);
-        let begun = state.engine.begin_archive_jobs(entries.clone());
+        let begun = state.engine.begin_archive_jobs(entries.clone(), usize::MAX);
         let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
         assert!(entries.iter().all(|entry| !state.engine.model().has_changed_since_begun(entry.key)));
         // Not acknowledged: the next job has the same rows.
-        let again = state.engine.begin_archive_jobs(entries.clone());
+        let again = state.engine.begin_archive_jobs(entries.clone(), usize::MAX);
         assert_eq!(read, state.engine.model().archive_jobs(&state.store, again, usize::MAX).unwrap());
         weeks +=
             read.iter().filter(|(_, job)| matches!(job, Some(ArchiveJob::Week(week)) if !week.rows.is_empty())).count();
@@ -348,7 +348,7 @@ fn jobs_read_from_a_view_are_those_of_the_engine() {
     // Scans and the end of the week go on while jobs are read.
     let view = state.engine.replica();
     let entries = state.engine.model().archive_entries(&state.store, None, None, usize::MAX);
-    let begun = state.engine.begin_archive_jobs(entries);
+    let begun = state.engine.begin_archive_jobs(entries, usize::MAX);
     play(&mut state, 26..28, |_| {});
     let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
     let (changed, unchanged): (Vec<_>, Vec<_>) =
@@ -356,6 +356,6 @@ fn jobs_read_from_a_view_are_those_of_the_engine() {
     assert!(!changed.is_empty());
     let of_weeks: Vec<_> =
         unchanged.into_iter().filter(|(entry, _)| matches!(entry.key, OutboxKey::Week { .. })).collect();
-    let again = state.engine.begin_archive_jobs(of_weeks.iter().map(|(entry, _)| *entry).collect());
+    let again = state.engine.begin_archive_jobs(of_weeks.iter().map(|(entry, _)| *entry).collect(), usize::MAX);
     assert_eq!(of_weeks, state.engine.model().archive_jobs(&state.store, again, usize::MAX).unwrap());
 }

@@ -1,5 +1,6 @@
 //! What the archive's worker asks of the engine: jobs, in steps of some milliseconds, and what it has done.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use crate::archive::{JobSource, OutboxQuery, SourceClosed};
 use crate::daemon::views::View;
 use crate::engine::{BegunJob, StoreReader, WriterPlan, WriterRefusal};
 use crate::log::LogEvent;
-use crate::model::WindowKey;
 use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{ArchiveStep, OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restored::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
+use crate::model::{ServerKey, WindowKey};
 use crate::state::State;
 
 /// Names or servers in one chunk of a resync: 10 ms.
@@ -30,11 +31,28 @@ const TOP_BOARDS_MAX: usize = 50;
 /// The value of an entry; `None`: the object was deleted.
 type ReadJob = (OutboxEntry, Option<ArchiveJob>);
 
+/// The server whose rows or best positions an entry has: those of several weeks are in the same rows of the archive.
+fn server_of(key: OutboxKey) -> Option<ServerKey> {
+    match key {
+        OutboxKey::Week { server, .. } | OutboxKey::BestPositions { server, .. } => Some(server),
+        _ => None,
+    }
+}
+
 /// Jobs of the archive that have begun.
 enum BegunJobs {
     Read(Vec<ReadJob>),
     /// To be read from this view.
     OfView(Arc<View>, Vec<BegunJob>),
+}
+
+/// Reads on a thread where it may wait for the disk. A panic there is one of the archive's worker, which reports it.
+async fn on_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Result<T, SourceClosed> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(read) => Ok(read),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(SourceClosed),
+    }
 }
 
 impl JobSource for EngineHandle {
@@ -44,8 +62,7 @@ impl JobSource for EngineHandle {
             let read = match begun {
                 BegunJobs::Read(jobs) => Ok(jobs),
                 BegunJobs::OfView(view, begun) => {
-                    let read = move || view.model().archive_jobs(view.reader(), begun, query.rows_max);
-                    tokio::task::spawn_blocking(read).await.map_err(|_| SourceClosed)?
+                    on_thread(move || view.model().archive_jobs(view.reader(), begun, query.rows_max)).await?
                 }
             };
             let finished = self.call_later(move |thread, reply| {
@@ -81,7 +98,10 @@ impl JobSource for EngineHandle {
     async fn completed(&self, at_ms: i64) -> Result<(), SourceClosed> {
         // Committed at the commit interval.
         let completed = self.call(move |thread| {
-            thread.state.engine.archive_completed(at_ms);
+            // While the disk is nearly full, nothing is given to the worker, although entries may be left.
+            if !thread.disk.is_paused() {
+                thread.state.engine.archive_completed(at_ms);
+            }
             Ok(())
         });
         Ok(completed.await?)
@@ -170,7 +190,7 @@ impl JobSource for EngineHandle {
     async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
         // It reads all servers.
         let view = self.call(|thread| Ok(thread.publisher.views().current())).await?.map_err(|_| SourceClosed)?;
-        Ok(Some(tokio::task::spawn_blocking(move || view.model().site_totals()).await.map_err(|_| SourceClosed)?))
+        Ok(Some(on_thread(move || view.model().site_totals()).await?))
     }
 
     async fn acknowledge(&self, entries: Vec<OutboxEntry>, at: WriterBeat) -> Result<(), SourceClosed> {
@@ -270,15 +290,15 @@ impl EngineThread {
         }
         let State { engine, store } = &mut self.state;
         let entries = engine.model().archive_entries(store, query.after, query.before, query.entries_max);
-        let begun = engine.begin_archive_jobs(entries);
+        let begun = engine.begin_archive_jobs(entries, query.rows_max);
         match self.publisher.views().current() {
             Ok(view) if !self.publisher.is_behind() => Ok(BegunJobs::OfView(view, begun)),
             _ => Ok(BegunJobs::Read(engine.model().archive_jobs(store, begun, query.rows_max)?)),
         }
     }
 
-    /// The jobs to be archived, and the last of all entries. Jobs whose rows have changed since they were begun are read
-    /// again, now, so that scores and positions of a server are those of one moment. Entries of deleted objects are
+    /// The jobs to be archived, and the last of all entries. Jobs of servers whose rows have changed since they were begun
+    /// are read again, now, so that scores and positions of a server are those of one moment. Entries of deleted objects are
     /// acknowledged.
     fn finish_jobs(
         &mut self,
@@ -286,16 +306,22 @@ impl EngineThread {
     ) -> anyhow::Result<(Vec<(OutboxEntry, ArchiveJob)>, Option<OutboxKey>)> {
         let last = jobs.last().map(|(entry, _)| entry.key);
         let model = self.state.engine.model();
-        let changed: Vec<OutboxKey> =
-            jobs.iter().map(|(entry, _)| entry.key).filter(|key| model.has_changed_since_begun(*key)).collect();
+        let keys: Vec<OutboxKey> = jobs.iter().map(|(entry, _)| entry.key).collect();
+        let changed = keys.iter().filter(|key| model.has_changed_since_begun(**key));
+        let servers: BTreeSet<ServerKey> = changed.filter_map(|key| server_of(*key)).collect();
+        let changed: BTreeSet<OutboxKey> =
+            keys.into_iter().filter(|key| server_of(*key).is_some_and(|server| servers.contains(&server))).collect();
         if !changed.is_empty() {
             self.commit()?;
-            if self.disk.is_paused() {
-                return Ok((Vec::new(), None));
-            }
+        }
+        if self.disk.is_paused() {
+            // Only what is on disk is archived.
+            return Ok((Vec::new(), None));
+        }
+        if !changed.is_empty() {
             let State { engine, store } = &mut self.state;
             let entry = |key| Some(OutboxEntry { key, seq: store.outbox_seq(key)? });
-            let begun = engine.begin_archive_jobs(changed.iter().copied().filter_map(entry).collect());
+            let begun = engine.begin_archive_jobs(changed.iter().copied().filter_map(entry).collect(), usize::MAX);
             jobs.retain(|(entry, _)| !changed.contains(&entry.key));
             jobs.extend(engine.model().archive_jobs(store, begun, usize::MAX)?);
             jobs.sort_unstable_by_key(|(entry, _)| entry.key);

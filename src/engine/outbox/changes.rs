@@ -50,7 +50,7 @@ impl ChangedRows {
         }
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             ChangedRows::All => 0,
             ChangedRows::Some { players, maps } => players.len() + maps.len(),

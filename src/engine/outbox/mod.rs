@@ -357,18 +357,25 @@ impl Engine {
         entries_max: usize,
         rows_max: usize,
     ) -> Result<Vec<(OutboxEntry, Option<ArchiveJob>)>, ReadError> {
-        let begun = self.begin_archive_jobs(self.model.archive_entries(source, after, before, entries_max));
+        let begun = self.begin_archive_jobs(self.model.archive_entries(source, after, before, entries_max), rows_max);
         self.model.archive_jobs(source, begun, rows_max)
     }
 
-    /// Begins the jobs of these entries: what changes from now on is in the next job of the same object.
-    pub fn begin_archive_jobs(&mut self, entries: Vec<OutboxEntry>) -> Vec<BegunJob> {
+    /// Begins the jobs of these entries: what changes from now on is in the next job of the same object. No job is begun
+    /// after the one with which the recorded rows reach `rows_max`.
+    pub fn begin_archive_jobs(&mut self, entries: Vec<OutboxEntry>, rows_max: usize) -> Vec<BegunJob> {
+        let mut rows = 0;
         let begin = |entry: OutboxEntry| {
-            let OutboxKey::Week { week, server } = entry.key else { return BegunJob { entry, changed: None } };
+            let OutboxKey::Week { week, server } = entry.key else { return Some(BegunJob { entry, changed: None }) };
+            if rows >= rows_max {
+                return None;
+            }
             // A copy that was begun for an earlier job lacks changes since.
             self.large_week.take_if(|large| (large.week, large.server) == (week, server));
-            BegunJob { entry, changed: Some(self.model.global.archive_changes.begin_job(week, server)) }
+            let changed = self.model.global.archive_changes.begin_job(week, server);
+            rows += changed.len();
+            Some(BegunJob { entry, changed: Some(changed) })
         };
-        entries.into_iter().map(begin).collect()
+        entries.into_iter().map_while(begin).collect()
     }
 }
