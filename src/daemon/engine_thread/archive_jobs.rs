@@ -31,6 +31,9 @@ const TOP_BOARDS_MAX: usize = 50;
 /// The value of an entry; `None`: the object was deleted.
 type ReadJob = (OutboxEntry, Option<ArchiveJob>);
 
+/// Jobs to be archived, and the last of all entries that were read for them.
+type FinishedJobs = (Vec<(OutboxEntry, ArchiveJob)>, Option<OutboxKey>);
+
 /// The server whose rows or best positions an entry has: those of several weeks are in the same rows of the archive.
 fn server_of(key: OutboxKey) -> Option<ServerKey> {
     match key {
@@ -297,13 +300,9 @@ impl EngineThread {
         }
     }
 
-    /// The jobs to be archived, and the last of all entries. Jobs of servers whose rows have changed since they were begun
-    /// are read again, now, so that scores and positions of a server are those of one moment. Entries of deleted objects are
-    /// acknowledged.
-    fn finish_jobs(
-        &mut self,
-        mut jobs: Vec<ReadJob>,
-    ) -> anyhow::Result<(Vec<(OutboxEntry, ArchiveJob)>, Option<OutboxKey>)> {
+    /// Jobs of servers whose rows have changed since they were begun are read again, now, so that scores and positions of a
+    /// server are those of one moment. Entries of deleted objects are acknowledged.
+    fn finish_jobs(&mut self, mut jobs: Vec<ReadJob>) -> anyhow::Result<FinishedJobs> {
         let last = jobs.last().map(|(entry, _)| entry.key);
         let model = self.state.engine.model();
         let keys: Vec<OutboxKey> = jobs.iter().map(|(entry, _)| entry.key).collect();
