@@ -1,6 +1,6 @@
 //! Compares two orders of the players of one board, for example with other settings of the rules.
 //!
-//! Pure functions of lists. [`ReadModel::board_placings`](crate::engine::Engine::board_placings) reads the lists.
+//! Pure functions of lists. [`ReadModel::board_placings`](crate::engine::ReadModel::board_placings) reads the lists.
 
 use std::hash::Hash;
 

@@ -58,7 +58,7 @@ pub(super) struct GlobalState {
     pub(super) points_saturated: u64,
     /// Servers that replicas lack, some several times. `None`: there are no replicas.
     pub(super) changed_servers: Option<Vec<ServerKey>>,
-    /// See [`ReadModel::server_name_changes`](super::Engine::server_name_changes).
+    /// See [`ReadModel::server_name_changes`](super::ReadModel::server_name_changes).
     pub(super) server_name_changes: Vec<u64>,
 }
 

@@ -1,7 +1,8 @@
 //! Replicas: what readers on other threads ask in place of the engine.
 //!
-//! A replica is a copy of what the engine's own answers are computed from. It shares the records of servers, the names, the models of rounds
-//! and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads what is committed.
+//! A replica is a copy of what the engine's own answers are computed from. It shares the records of servers, the names, the
+//! models of rounds and the boards with the engine; the rest is small and copied. It has no pending changes, so it reads
+//! what is committed.
 //! To bring it up to date, the servers that have changed are replaced, and everything else is copied again.
 
 use super::outbox::changes::ArchiveChanges;

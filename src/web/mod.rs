@@ -2,8 +2,8 @@
 //! for admins (docs/commands.md).
 //!
 //! It sends requests of [`crate::api`] to the daemon and returns their
-//! rows; it computes nothing itself. Visitors are not trusted: [`visitor`] decides which fields
-//! they see, and [`limits`] bounds every resource that they can use.
+//! rows; it computes nothing itself. Visitors are not trusted: they see the public part of each
+//! answer, and [`limits`] bounds every resource that they can use.
 //!
 //! - [`listener`]: both doors, and the timeouts of their connections; [`door`]: what they have in common;
 //!   [`connections`]: the number of their connections.

@@ -6,7 +6,7 @@
 //! once, if the player has no others; on a server without tags also with others, which are kept packed (`known_rows`,
 //! `update`). Only boards whose scores have changed get it. Otherwise code that changes a row only marks the player dirty,
 //! and a refresh computes the entries again, and keeps the rows (`refresh`). The boards of one window are built together, on
-//! another thread if necessary ([`BuildPlan`]); players who change during the build are
+//! another thread if necessary ([`BuildPlan`](super::build::BuildPlan)); players who change during the build are
 //! refreshed after it.
 //!
 //! The board of a single server is not cached: it is sorted for each query.

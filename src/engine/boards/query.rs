@@ -307,7 +307,7 @@ impl ReadModel {
         self.global.settings.orders(scope.as_ref())
     }
 
-    /// The window whose cached boards an answer needs: see [`Engine::plan_boards`]. `None`: it
+    /// The window whose cached boards an answer needs: see [`Engine::plan_boards`](crate::engine::Engine::plan_boards). `None`: it
     /// needs none.
     pub fn boards_needed(&self, name: &BoardsSelector) -> Result<Option<WindowKey>, ViewError> {
         match name.scope {

@@ -36,7 +36,7 @@ impl GlobalState {
     }
 
     /// Adds a server's week to the outbox. Its changed rows are recorded separately: see
-    /// [`ArchiveChanges`](super::outbox::changes::ArchiveChanges).
+    /// [`ArchiveChanges`](super::changes::ArchiveChanges).
     pub(in crate::engine) fn enqueue_changed_rows(&mut self, week: WeekKey, server: ServerKey) {
         if !self.records_archive_changes() {
             self.require_resync();
