@@ -334,7 +334,8 @@ fn jobs_read_from_a_view_are_those_of_the_engine() {
         let entries = state.engine.model().archive_entries(&state.store, None, None, usize::MAX);
         let begun = state.engine.begin_archive_jobs(entries.clone(), usize::MAX);
         let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
-        assert!(entries.iter().all(|entry| !state.engine.model().has_changed_since_begun(entry.key)));
+        let keys: Vec<OutboxKey> = entries.iter().map(|entry| entry.key).collect();
+        assert!(state.engine.model().changed_since_begun(&keys).is_empty());
         // Not acknowledged: the next job has the same rows.
         let again = state.engine.begin_archive_jobs(entries.clone(), usize::MAX);
         assert_eq!(read, state.engine.model().archive_jobs(&state.store, again, usize::MAX).unwrap());
@@ -351,9 +352,18 @@ fn jobs_read_from_a_view_are_those_of_the_engine() {
     let begun = state.engine.begin_archive_jobs(entries, usize::MAX);
     play(&mut state, 26..28, |_| {});
     let read = view.archive_jobs(&state.store.reader(), begun, usize::MAX).unwrap();
-    let (changed, unchanged): (Vec<_>, Vec<_>) =
-        read.into_iter().partition(|(entry, _)| state.engine.model().has_changed_since_begun(entry.key));
-    assert!(!changed.is_empty());
+    let mut keys: Vec<OutboxKey> = read.iter().map(|(entry, _)| entry.key).collect();
+    let server = |key: &OutboxKey| if let OutboxKey::Week { server, .. } = key { Some(*server) } else { None };
+    let servers: BTreeSet<ServerKey> = keys.iter().filter_map(server).collect();
+    keys.extend(servers.iter().map(|&server| OutboxKey::BestPositions { server, after: None }));
+    let changed = state.engine.model().changed_since_begun(&keys);
+    let changed_servers: BTreeSet<ServerKey> = changed.iter().filter_map(server).collect();
+    assert!(!changed_servers.is_empty());
+    for &server in &servers {
+        let best = changed.contains(&OutboxKey::BestPositions { server, after: None });
+        assert_eq!(best, changed_servers.contains(&server), "{server}");
+    }
+    let unchanged: Vec<_> = read.into_iter().filter(|(entry, _)| !changed.contains(&entry.key)).collect();
     let of_weeks: Vec<_> =
         unchanged.into_iter().filter(|(entry, _)| matches!(entry.key, OutboxKey::Week { .. })).collect();
     let again = state.engine.begin_archive_jobs(of_weeks.iter().map(|(entry, _)| *entry).collect(), usize::MAX);

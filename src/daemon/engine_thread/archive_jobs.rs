@@ -1,6 +1,5 @@
 //! What the archive's worker asks of the engine: jobs, in steps of some milliseconds, and what it has done.
 
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -12,11 +11,11 @@ use crate::archive::{JobSource, OutboxQuery, SourceClosed};
 use crate::daemon::views::View;
 use crate::engine::{BegunJob, StoreReader, WriterPlan, WriterRefusal};
 use crate::log::LogEvent;
+use crate::model::WindowKey;
 use crate::model::archive::{ArchiveBounds, ArchiveJob, ResyncStep, WeekChunk, WeekChunkRequest};
 use crate::model::outbox::{ArchiveStep, OutboxEntry, OutboxKey, ResyncCursor, WriterBeat, WriterRow};
 use crate::model::restored::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
-use crate::model::{ServerKey, WindowKey};
 use crate::state::State;
 
 /// Names or servers in one chunk of a resync: 10 ms.
@@ -33,14 +32,6 @@ type ReadJob = (OutboxEntry, Option<ArchiveJob>);
 
 /// Jobs to be archived, and the last of all entries that were read for them.
 type FinishedJobs = (Vec<(OutboxEntry, ArchiveJob)>, Option<OutboxKey>);
-
-/// The server whose rows or best positions an entry has: those of several weeks are in the same rows of the archive.
-fn server_of(key: OutboxKey) -> Option<ServerKey> {
-    match key {
-        OutboxKey::Week { server, .. } | OutboxKey::BestPositions { server, .. } => Some(server),
-        _ => None,
-    }
-}
 
 /// Jobs of the archive that have begun.
 enum BegunJobs {
@@ -304,12 +295,8 @@ impl EngineThread {
     /// server are those of one moment. Entries of deleted objects are acknowledged.
     fn finish_jobs(&mut self, mut jobs: Vec<ReadJob>) -> anyhow::Result<FinishedJobs> {
         let last = jobs.last().map(|(entry, _)| entry.key);
-        let model = self.state.engine.model();
         let keys: Vec<OutboxKey> = jobs.iter().map(|(entry, _)| entry.key).collect();
-        let changed = keys.iter().filter(|key| model.has_changed_since_begun(**key));
-        let servers: BTreeSet<ServerKey> = changed.filter_map(|key| server_of(*key)).collect();
-        let changed: BTreeSet<OutboxKey> =
-            keys.into_iter().filter(|key| server_of(*key).is_some_and(|server| servers.contains(&server))).collect();
+        let changed = self.state.engine.model().changed_since_begun(&keys);
         if !changed.is_empty() {
             self.commit()?;
         }

@@ -11,6 +11,7 @@ mod verify;
 mod week_rows;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::changes::ChangedRows;
@@ -105,14 +106,23 @@ impl ReadModel {
         Ok(jobs)
     }
 
-    /// Whether the rows of a begun job have changed since, so that a job read from a view mixes older and newer ones.
-    pub fn has_changed_since_begun(&self, key: OutboxKey) -> bool {
-        match key {
-            OutboxKey::Week { week, server } => {
-                self.global.archive_changes.has_changed_since_job(week, server) || !self.global.is_kept(week.into())
-            }
+    /// Which begun jobs that were read from a view must be read again: those of servers with a week whose rows have changed
+    /// since, so that the job may mix older and newer ones. Best positions of several weeks are in the same rows of the
+    /// archive, so all jobs of the server belong together.
+    pub fn changed_since_begun(&self, keys: &[OutboxKey]) -> BTreeSet<OutboxKey> {
+        let has_changed = |week: WeekKey, server| {
+            self.global.archive_changes.has_changed_since_job(week, server) || !self.global.is_kept(week.into())
+        };
+        let changed = keys.iter().filter_map(|key| match *key {
+            OutboxKey::Week { week, server } => has_changed(week, server).then_some(server),
+            _ => None,
+        });
+        let servers: BTreeSet<ServerKey> = changed.collect();
+        let is_of_changed = |key: &OutboxKey| match key {
+            OutboxKey::Week { server, .. } | OutboxKey::BestPositions { server, .. } => servers.contains(server),
             _ => false,
-        }
+        };
+        keys.iter().copied().filter(is_of_changed).collect()
     }
 
     /// `None`: the object was deleted with its week and there is nothing to write.
