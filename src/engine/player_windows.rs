@@ -16,7 +16,7 @@ pub(super) struct PlayerWindowCache {
     known: FxHashMap<WindowKey, KnownPlayerWindows>,
     /// Changed entries, each once, unless it was removed since.
     changed: Vec<(WindowKey, PlayerKey)>,
-    /// How often entries were removed, each of which may have been newer than a record that was read before.
+    /// How many times entries were removed. A removed entry may have been newer than a record that was read before.
     removals: u64,
 }
 
@@ -114,9 +114,9 @@ impl PlayerWindowCache {
         self.len() + entries <= most
     }
 
-    /// Keeps records of a window that were read when the cache had seen so many removals. Entries that are cached are as new
-    /// or newer. The records are dropped if some may be older than removed entries, or if there could be more than `most`
-    /// entries.
+    /// Keeps records of a window that were read from the store. `removals`: the number of removals before the first was read.
+    /// Entries that are cached are kept, because they are as new or newer. The records are dropped if entries were
+    /// removed meanwhile, which may have been newer, or if there could be more than `most` entries.
     pub fn adopt(&mut self, window: WindowKey, mut read: KnownPlayerWindows, removals: u64, most: usize) {
         if removals != self.removals || !self.has_room_for(read.len(), most) {
             return;

@@ -279,7 +279,7 @@ impl EngineThread {
     fn begin_jobs(&mut self, query: OutboxQuery) -> anyhow::Result<BegunJobs> {
         self.commit()?;
         if self.disk.is_paused() {
-            // Only what is on disk is archived.
+            // New changes do not get on disk, and only what is there may be archived.
             return Ok(BegunJobs::Read(Vec::new()));
         }
         let State { engine, store } = &mut self.state;
@@ -301,7 +301,7 @@ impl EngineThread {
             self.commit()?;
         }
         if self.disk.is_paused() {
-            // Only what is on disk is archived.
+            // New changes do not get on disk, and only what is there may be archived.
             return Ok((Vec::new(), None));
         }
         if !changed.is_empty() {

@@ -63,7 +63,8 @@ pub struct BuildPlan {
     pub(super) live: Vec<(ServerKey, Arc<ServerRecord>)>,
     /// The next player's key.
     pub(super) players_end: u32,
-    /// What the cache of records had seen, see [`BuiltBoards`]; `None`: it has no room for those of all players online.
+    /// How many times entries were removed from the cache of records until now; `None`: the build need not return the
+    /// records of players online, because the cache would not take them.
     pub(super) cache_removals: Option<u64>,
 }
 
@@ -75,7 +76,7 @@ pub struct BuiltBoards {
     pub(super) single: PlayerSet,
     /// The records of players who are online. Without them, the engine would read each one when a list needs it.
     pub(super) online: KnownPlayerWindows,
-    /// How often entries of the cache had been removed when the build began; `None`: `online` is empty.
+    /// As in the plan. If more entries were removed since, `online` may have records that were deleted or are out of date.
     pub(super) cache_removals: Option<u64>,
 }
 

@@ -165,8 +165,8 @@ impl Engine {
         plan
     }
 
-    /// How often records were removed from the cache; `None`: those of `online` more players must not be adopted. A record
-    /// whose deletion is not written yet would come back.
+    /// How many times entries were removed from the cache of records; `None`: it would not take those of `online` more
+    /// players. While a deletion is not written yet, the deleted record could be read and come back.
     fn cache_removals_for(&self, online: usize) -> Option<u64> {
         let GlobalState { player_windows, cache_limits, pending, .. } = &self.model.global;
         let has_room = player_windows.has_room_for(online, cache_limits.most_player_windows(self.model.servers.end()));
