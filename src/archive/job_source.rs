@@ -140,7 +140,7 @@ pub trait JobSource: Send + Sync {
         async { Ok(WeekChunk::NotAvailable) }
     }
 
-    /// Returns the next published boards after a key, of a window or of all running windows.
+    /// Returns the next published boards after a key, of a window or of all that are not closed.
     fn top_boards(
         &self,
         _window: Option<WindowKey>,

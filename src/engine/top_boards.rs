@@ -16,11 +16,11 @@ use crate::model::window::{WindowKey, WindowType};
 use crate::view::board::WindowView;
 
 impl ReadModel {
-    /// At most `most` boards of games, tags and all games after a key, in a window, or in every running window; of
-    /// those windows whose boards are in memory. All changes must be committed.
+    /// At most `most` boards of games, tags and all games after a key, in a window, or in all
+    /// [`Self::published_windows`]; of those windows whose boards are in memory. All changes must be committed.
     pub fn top_boards(&self, window: Option<WindowKey>, after: Option<TopBoardKey>, most: usize) -> Vec<TopBoard> {
         let mut keys: Vec<TopBoardKey> = Vec::new();
-        let windows = window.map_or_else(|| self.running_windows(), |window| vec![window]);
+        let windows = window.map_or_else(|| self.published_windows(), |window| vec![window]);
         for boards in windows.into_iter().filter_map(|window| self.boards(window)) {
             let groups = boards.groups().map(|group| match group {
                 Group::Game(game) => TopScope::Game(game),

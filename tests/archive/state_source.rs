@@ -120,7 +120,7 @@ impl JobSource for StateSource {
             if window.is_some_and(|window| !state.engine.model().has_boards(window)) {
                 return TopBoards::Deleted;
             }
-            for window in window.map_or_else(|| state.engine.model().running_windows(), |window| vec![window]) {
+            for window in window.map_or_else(|| state.engine.model().published_windows(), |window| vec![window]) {
                 state.commit_and_build_boards(window).unwrap();
             }
             TopBoards::Next(state.engine.model().top_boards(window, after, 3))

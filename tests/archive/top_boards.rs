@@ -27,7 +27,7 @@ fn play(state: &mut State, from_ms: i64, minutes: i64) {
 
 /// All boards, as the archive's worker requests them.
 fn boards(state: &mut State) -> Vec<TopBoard> {
-    for window in state.engine.model().running_windows() {
+    for window in state.engine.model().published_windows() {
         state.commit_and_build_boards(window).unwrap();
     }
     let mut all: Vec<TopBoard> = Vec::new();
@@ -135,4 +135,23 @@ async fn published_boards_equal_the_boards_of_the_engine() {
     assert_eq!(online, [["0", "30", "3"], ["1", "19", "2"], ["2", "11", "1"]]);
     let site = database.rows("SELECT players_known, servers, servers_online FROM clq_site_total").await;
     assert_eq!(site, [["20", "3", "3"]]);
+}
+
+/// A week that has ended is published until it is closed, which is late if the clock is not trusted.
+#[test]
+fn ended_weeks_are_published_until_they_are_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let weeks = |state: &mut State| {
+        let windows = boards(state).into_iter().filter(|board| board.window_type == "week");
+        windows.map(|board| (board.window, board.closed)).collect::<std::collections::BTreeSet<_>>()
+    };
+    play(&mut state, MONDAY_MS + WEEK_MS - 30 * MINUTE_MS, 29);
+    assert_eq!(weeks(&mut state), [("2025-W48".to_owned(), false)].into());
+    let now_ms = MONDAY_MS + WEEK_MS + 5_000;
+    state.handle(clqd::engine::Event::Tick { now_ms }).unwrap();
+    assert_eq!(weeks(&mut state), [("2025-W48".to_owned(), false), ("2025-W49".to_owned(), false)].into());
+    state.close_due_weeks(now_ms + MINUTE_MS).unwrap();
+    assert_eq!(weeks(&mut state), [("2025-W49".to_owned(), false)].into());
 }

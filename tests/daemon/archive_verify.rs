@@ -67,10 +67,9 @@ fn play(sandbox: &Sandbox) {
 
 /// A state of now with everything that is archived: a closed and an open week, players online, complete sessions, tags, a
 /// server that was screened.
-fn play_until_now(sandbox: &Sandbox) {
+fn play_until(now_ms: i64, sandbox: &Sandbox) {
     let config = Config::load(&sandbox.config()).unwrap();
     let mut state = State::open_configured(&config, &sandbox.state(), true).unwrap();
-    let now_ms = chrono::Utc::now().timestamp_millis();
     let calendar = Calendar::default();
     // The end of the last week but one, so that a Monday morning changes nothing.
     let monday_ms = calendar.week_start_ms(calendar.week(now_ms)) - WEEK_MS;
@@ -427,7 +426,7 @@ fn every_column_is_compared_and_repaired() {
     // No scan comes in between.
     sandbox.configure_scan("budget = 0.0\ninterval_class1_s = 3600\ninterval_class2_s = 3600", &config);
     sandbox.ok(["migrate"]);
-    play_until_now(&sandbox);
+    play_until(chrono::Utc::now().timestamp_millis(), &sandbox);
     let daemon = wait_for("sled releases its lock", || Some(sandbox.start()));
     wait_until_archived(&sandbox);
     let mut left = all_tampering(|sql| runtime.block_on(database.rows(sql)));
@@ -458,6 +457,51 @@ fn every_column_is_compared_and_repaired() {
         assert_eq!(found, BTreeSet::new(), "after {round:?}: {summary}");
     }
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
+    daemon.stop();
+}
+
+/// Boards of a week that has ended are compared also before it is closed.
+#[test]
+fn boards_of_a_week_that_awaits_its_close_are_compared() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let database = runtime.block_on(Database::new());
+    let sandbox = Sandbox::new("");
+    let config = format!(
+        "[clock]\nsynchronised = \"never\"\n[log]\nkeep_days = 1000\n[archive]\nurl = {:?}\ninterval_s = 2",
+        database.url()
+    );
+    sandbox.configure_scan("budget = 0.0\ninterval_class1_s = 3600\ninterval_class2_s = 3600", &config);
+    sandbox.ok(["migrate"]);
+    let monday_ms = SUNDAY_MS + 24 * HOUR_MS;
+    play_until(monday_ms + 5 * MINUTE_MS, &sandbox);
+    let library = crate::clock::faketime_library();
+    let behind_s = (clqd::clock::system_ms() - monday_ms) / 1_000 - 300;
+    let fake_time = format!("-{behind_s}s");
+    let daemon = wait_for("sled releases its lock", || {
+        Some(sandbox.start_with_env(&[
+            ("LD_PRELOAD", library.as_str()),
+            ("FAKETIME", &fake_time),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ]))
+    });
+    wait_until_archived(&sandbox);
+    let verified = || {
+        wait_for("nothing is skipped", || {
+            let (found, summary) = verify(&sandbox, &[]);
+            (summary["boards_skipped"] == 0).then_some(found)
+        })
+    };
+    assert_eq!(verified(), BTreeSet::new());
+    let of_week = "WHERE window_label = '2025-W48' AND NOT closed AND ranking = 'points' AND scope = ''";
+    let board = runtime.block_on(database.rows(&format!("SELECT board FROM top_board {of_week}"))).remove(0).remove(0);
+    let row = format!("WHERE (board, position) = ({board}, 2)");
+    runtime.block_on(database.run(&format!("UPDATE top_board_row SET score = score + 1 {row}")));
+    let found = verified();
+    let of_row = |found: &Found| (found.1.as_str(), found.4.as_str()) == ("top_board_row", "content");
+    assert!(found.len() == 1 && found.iter().all(of_row), "{found:?}");
+    sandbox.ok(["archive", "resend"]);
+    wait_until_archived(&sandbox);
+    assert_eq!(verified(), BTreeSet::new());
     daemon.stop();
 }
 

@@ -75,9 +75,9 @@ impl Archive {
         Ok(all)
     }
 
-    /// Compares published boards of running windows with what was published last: `published` has a hash of each board.
-    /// Adds their keys to `keys`.
-    pub async fn verify_running_boards(
+    /// Compares published boards of a window that is not closed with what was published last: `published` has a hash of
+    /// each board; others are not compared. Adds their keys to `keys`.
+    pub async fn verify_open_boards(
         &mut self,
         boards: &[TopBoard],
         published: &FxHashMap<TopBoardKey, u64>,

@@ -1,5 +1,5 @@
-//! Publishes boards and totals: those of running windows once in an interval, after everything else is
-//! written; those of a window that has ended, or was corrected, as a task of the outbox.
+//! Publishes boards and totals: those of windows that are not closed once in an interval, after everything else
+//! is written; those of a window that was closed, or was corrected, as a task of the outbox.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) enum TaskOutcome {
 }
 
 impl<S: JobSource> Worker<S> {
-    /// Publishes what has changed in running windows, if an interval has passed.
+    /// Publishes what has changed in windows that are not closed, if an interval has passed.
     pub(super) async fn publish(
         &mut self,
         archive: &mut Archive,

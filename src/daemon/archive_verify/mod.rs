@@ -108,7 +108,7 @@ impl Verifier<'_> {
             self.verify_totals_of_week(week).await?;
         }
         let windows: Vec<WindowKey> = match is_whole {
-            true => self.shared.engine.call(|thread| Ok(thread.state().engine.model().kept_windows())).await?,
+            true => self.shared.engine.call(|thread| Ok(thread.state().engine.model().begun_windows())).await?,
             false => weeks.iter().map(|&week| week.into()).collect(),
         };
         for window in windows {

@@ -207,8 +207,8 @@ impl EngineThread {
         Ok(if self.disk.is_paused() { WeekChunk::NotAvailable } else { chunk })
     }
 
-    /// The next published boards of a window, or of all running windows. Boards that are not in memory are read
-    /// into memory.
+    /// The next published boards of a window, or of all windows that are not closed. Boards that are not in memory
+    /// are read into memory.
     fn top_boards(&mut self, window: Option<WindowKey>, after: Option<TopBoardKey>) -> TopBoards {
         let engine = &mut self.state.engine;
         if let Some(window) = window {
@@ -218,7 +218,7 @@ impl EngineThread {
             // Not evicted next.
             engine.model().touch_boards(window);
         }
-        let windows = window.map_or_else(|| engine.model().running_windows(), |window| vec![window]);
+        let windows = window.map_or_else(|| engine.model().published_windows(), |window| vec![window]);
         let missing: Vec<WindowKey> =
             windows.into_iter().filter(|window| engine.model().boards(*window).is_none()).collect();
         missing.iter().for_each(|window| self.boards.enqueue(*window));
@@ -226,7 +226,7 @@ impl EngineThread {
             (Some(_), is_paused) if is_paused || !missing.is_empty() => TopBoards::Building,
             // Only what is on disk is archived.
             (None, true) => TopBoards::Next(Vec::new()),
-            // Running windows are published without those of a new daemon, which has none before the first scan.
+            // Windows that run are published without those of a new daemon, which has none before the first scan.
             _ => TopBoards::Next(engine.model().top_boards(window, after, TOP_BOARDS_MAX)),
         }
     }

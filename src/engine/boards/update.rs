@@ -120,6 +120,14 @@ impl ReadModel {
         windows
     }
 
+    /// The windows whose boards are published in each interval: those that run, and the last weeks that
+    /// have ended and are not closed yet. A closed window is published once, by a task of the outbox.
+    pub fn published_windows(&self) -> Vec<WindowKey> {
+        let mut windows = self.running_windows();
+        windows.extend(self.global.closing_weeks());
+        windows
+    }
+
     /// Closed weeks that have ended recently, the newest first, whose boards are built after a start.
     pub fn recent_weeks(&self) -> Vec<WindowKey> {
         self.global.recent_weeks()

@@ -60,8 +60,12 @@ impl ReadModel {
         self.servers.get(server).is_some()
     }
 
-    pub fn kept_windows(&self) -> Vec<WindowKey> {
-        self.global.meta.kept_windows().collect()
+    /// The kept windows, without the next ones.
+    pub fn begun_windows(&self) -> Vec<WindowKey> {
+        let has_begun = |window: &WindowKey| {
+            self.global.window_state(*window).is_some_and(|state| state.start_ms <= self.global.meta.now_ms)
+        };
+        self.global.meta.kept_windows().filter(has_begun).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use self::current::CurrentWindows;
 use super::pending::Pending;
 use super::{Engine, GlobalState, StoreReader};
 use crate::model::calendar::WEEK_MS;
-use crate::model::commit::{WeekPhase, WindowState};
+use crate::model::commit::{WeekPhase, WeekState, WindowState};
 use crate::model::{OutboxKey, WeekKey, WindowKey, WindowType};
 
 /// A week is closed this long after its end, so that replies in flight are still credited to
@@ -20,6 +20,9 @@ pub(super) const CLOSE_DELAY_MS: i64 = 10_000;
 
 /// How long the boards of a closed week are evicted last, and built after a start, ms.
 const RECENT_MS: i64 = 2 * WEEK_MS;
+
+/// Most ended weeks whose boards are kept in memory to be published before the week is closed.
+const CLOSING_WEEKS_MAX: usize = 2;
 
 impl Engine {
     /// Deletes windows that do not match the settings: a window with changed boundaries is a
@@ -173,6 +176,16 @@ impl GlobalState {
         let weeks = self.meta.weeks.iter().rev().filter(|state| state.phase == WeekPhase::Closed);
         let ended_ms = |week| self.meta.now_ms.saturating_sub(self.calendar.week_end_ms(week));
         weeks.take_while(|state| ended_ms(state.week) < RECENT_MS).map(|state| state.week.into()).collect()
+    }
+
+    /// The last weeks that have ended and will be closed, which takes a while if the clock is not trusted.
+    pub(super) fn closing_weeks(&self) -> impl Iterator<Item = WindowKey> {
+        let is_closing = |state: &&WeekState| {
+            !matches!(state.phase, WeekPhase::Closed | WeekPhase::Reopening)
+                && self.calendar.week_end_ms(state.week) <= self.meta.now_ms
+        };
+        let windows = self.meta.weeks.iter().rev().filter(is_closing).map(|state| WindowKey::from(state.week));
+        windows.filter(|window| !self.is_rebuilding(*window)).take(CLOSING_WEEKS_MAX)
     }
 
     /// The boards of a window that has just ended are to be published once more, as closed.
