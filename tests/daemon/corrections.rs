@@ -136,7 +136,9 @@ fn corrections_survive_crashes_in_state_and_archive() {
     sandbox.ok(["servers", "add", &one.url, "--tag", "ctf"]);
     sandbox.ok(["servers", "add", &two.url]);
     wait_until("rounds are rated", || rounds(&sandbox, "Bones") >= 2);
-    wait_until("all rows are in MySQL", || value("SELECT COUNT(*) FROM player_week WHERE elo_rounds > 0") == "8");
+    wait_until("all rows are in MySQL", || {
+        value("SELECT COUNT(DISTINCT server, player) FROM player_week WHERE elo_rounds > 0") == "8"
+    });
 
     let of_all =
         "SELECT COUNT(*) FROM clq_top_board WHERE scope_type = 'all' AND window_type = 'week' AND ranking = 'time'";
@@ -156,7 +158,9 @@ fn corrections_survive_crashes_in_state_and_archive() {
     });
     sandbox.ok(["greylist", &two.url, "--lift"]);
     assert_eq!(times(&sandbox, &two).len(), 4);
-    wait_until("the rows are in MySQL again", || value("SELECT COUNT(*) FROM player_week") == "8");
+    wait_until("the rows are in MySQL again", || {
+        value("SELECT COUNT(DISTINCT server, player) FROM player_week") == "8"
+    });
 
     // Tags.
     assert_eq!(
@@ -180,8 +184,8 @@ fn corrections_survive_crashes_in_state_and_archive() {
     assert_eq!(sandbox.json(["player", "Hunter"])[0]["player_key"], doom);
     wait_until("MySQL is updated", || {
         value("SELECT COUNT(*) FROM player") == "5"
-            && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {hunter}")) == "0"
-            && value(&format!("SELECT COUNT(*) FROM player_week WHERE player = {doom}")) == "1"
+            && value(&format!("SELECT COUNT(DISTINCT server, player) FROM player_week WHERE player = {hunter}")) == "0"
+            && value(&format!("SELECT COUNT(DISTINCT server, player) FROM player_week WHERE player = {doom}")) == "1"
     });
 
     // Forget, and an immediate crash.
@@ -237,7 +241,7 @@ fn corrections_survive_crashes_in_state_and_archive() {
         );
     }
     assert_eq!(value("SELECT COUNT(*) FROM player"), "4");
-    assert_eq!(value("SELECT COUNT(*) FROM player_week"), "5");
+    assert_eq!(value("SELECT COUNT(DISTINCT server, player) FROM player_week"), "5");
     assert_eq!(value("SELECT COUNT(*) FROM player_week LEFT JOIN player USING (player) WHERE name IS NULL"), "0");
 
     // After `player allow`, the name is a new player.
