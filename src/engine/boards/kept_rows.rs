@@ -32,7 +32,8 @@ impl KeptRows {
     /// Adds levels of sums until the last is short enough.
     fn add_levels(&mut self) {
         while let Some(level) = self.levels.last().filter(|level| level.len() > FAN_OUT) {
-            let sums = level.chunks(FAN_OUT).map(|rows| PackedRow::pack(&sum(rows))).collect();
+            let sums =
+                level.chunks(FAN_OUT).map(|rows| PackedRow::pack(&sum(rows.iter().map(PackedRow::unpack)))).collect();
             self.levels.push(sums);
         }
     }
@@ -44,7 +45,7 @@ impl KeptRows {
 
     /// The sum of all rows.
     pub fn sum(&self) -> PlayerRow {
-        sum(self.levels.last().expect("there is a level"))
+        sum(self.levels.last().expect("there is a level").iter().map(PackedRow::unpack))
     }
 
     /// All rows.
@@ -52,34 +53,42 @@ impl KeptRows {
         self.servers.iter().copied().zip(&self.levels[0])
     }
 
-    /// Replaces the row on a server. Returns false if there is none.
-    pub fn replace(&mut self, server: ServerKey, row: &PlayerRow) -> bool {
-        let at = self.servers.iter().position(|known| *known == server);
-        at.map(|at| self.set(at, PackedRow::pack(row))).is_some()
+    /// Replaces the row on a server. Returns the sum of all rows; `None`: there is no row on the server.
+    pub fn replace(&mut self, server: ServerKey, row: &PlayerRow) -> Option<PlayerRow> {
+        let at = self.servers.iter().position(|known| *known == server)?;
+        Some(self.set(at, row.clone()))
     }
 
-    /// Adds the row on a server that has none.
-    pub fn add(&mut self, server: ServerKey, row: &PlayerRow) {
+    /// Adds the row on a server that has none. Returns the sum of all rows.
+    pub fn add(&mut self, server: ServerKey, row: &PlayerRow) -> PlayerRow {
         self.servers.push(server);
-        self.set(self.servers.len() - 1, PackedRow::pack(row));
+        self.set(self.servers.len() - 1, row.clone());
         self.add_levels();
+        self.sum()
     }
 
-    /// Sets a row or adds it at the end, and computes the sums above it.
-    fn set(&mut self, mut at: usize, mut changed: PackedRow) {
+    /// Sets a row or adds it at the end, and computes the sums above it. Returns the sum of the last level's first
+    /// [`FAN_OUT`]. What has just changed is not unpacked: nearly all players have a few rows, in one level.
+    fn set(&mut self, mut at: usize, row: PlayerRow) -> PlayerRow {
+        let mut changed = row;
         for level in &mut self.levels {
+            let packed = PackedRow::pack(&changed);
             match level.get_mut(at) {
-                Some(before) => *before = changed,
-                None => level.push(changed),
+                Some(before) => *before = packed,
+                None => level.push(packed),
             }
+            let from = at / FAN_OUT * FAN_OUT;
+            let (before, others) = level[from..].split_at(at - from);
+            let after = others.iter().take(from + FAN_OUT - at).skip(1);
+            let rows = before.iter().map(PackedRow::unpack).chain([changed]).chain(after.map(PackedRow::unpack));
+            changed = sum(rows);
             at /= FAN_OUT;
-            changed = PackedRow::pack(&sum(level.chunks(FAN_OUT).nth(at).expect("it contains what was set")));
         }
+        changed
     }
 }
 
-fn sum(rows: &[PackedRow]) -> PlayerRow {
-    let rows = rows.iter().map(PackedRow::unpack);
+fn sum(rows: impl Iterator<Item = PlayerRow>) -> PlayerRow {
     let sum = rows.reduce(|mut sum, row| {
         sum.merge(&row);
         sum
@@ -115,13 +124,14 @@ mod tests {
             for at in [0, count / 2, count - 1] {
                 let server = rows[at as usize].0;
                 rows[at as usize].1 = row(server.0, i64::from(at) + 9);
-                assert!(kept.replace(server, &rows[at as usize].1));
+                let sum = kept.replace(server, &rows[at as usize].1);
+                assert_eq!(sum, Some(kept.sum()));
                 check(&kept, &rows);
             }
-            assert!(!kept.replace(ServerKey(1), &row(1, 1)));
+            assert_eq!(kept.replace(ServerKey(1), &row(1, 1)), None);
             for n in 0..20 {
                 rows.push((ServerKey(2 * n + 1), row(n, 5)));
-                kept.add(ServerKey(2 * n + 1), &row(n, 5));
+                assert_eq!(kept.add(ServerKey(2 * n + 1), &row(n, 5)), kept.sum());
                 check(&kept, &rows);
             }
         }

@@ -64,15 +64,14 @@ impl KnownRows {
             return Some(Cow::Borrowed(row));
         }
         let kept = self.kept.get_mut(&player)?;
-        if kept.replace(server, row) {
-            return Some(Cow::Owned(kept.sum()));
+        if let Some(sum) = kept.replace(server, row) {
+            return Some(Cow::Owned(sum));
         }
         let mut kept = self.take(player)?;
         if !self.has_room_for(kept.len() + 1, windows) {
             return None;
         }
-        kept.add(server, row);
-        let sum = kept.sum();
+        let sum = kept.add(server, row);
         self.keep(player, kept);
         Some(Cow::Owned(sum))
     }
