@@ -194,16 +194,15 @@ impl Drop for Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Answer, Host, Line, Read, Status, requests};
+    use crate::api::{Answer, Host, Line, Read, ServerFilter, requests};
+    use crate::config::Config;
     use crate::engine::{EngineSettings, Event, Outcome};
-    use crate::model::search_text::Match;
-    use crate::model::{
-        Completeness, MapKey, Player, PlayerKey, Ranking, Scope, ServerKey, ServerUrl, Snapshot, WindowKey,
-    };
+    use crate::model::server_page::ServerOrder;
+    use crate::model::{Completeness, Player, Ranking, Scope, ServerUrl, Snapshot};
+    use crate::state::answer::one_answer_host;
     use crate::store::StoreSettings;
     use crate::view::ServerSummary;
-    use crate::view::board::{BoardQuery, BoardSelector, PlayerSelector, StorageUse};
-    use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
+    use crate::view::board::{BoardQuery, BoardSelector, FusedQuery, PlayerSelector};
 
     const START_MS: i64 = 1_763_942_400_000;
 
@@ -239,50 +238,11 @@ mod tests {
         state.handle(Event::Replayed { url: url(1 + n % 9), outcome }).unwrap();
     }
 
-    /// A view alone.
-    struct OnlyView<'a>(&'a StateView<'a>);
-
-    impl Host for OnlyView<'_> {
-        fn with_view(&self, read: &mut dyn FnMut(&StateView<'_>)) -> Result<(), ApiError> {
-            read(self.0);
-            Ok(())
-        }
-
-        fn find_players(&self, _: &str, _: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn find_servers(&self, _: &str) -> Result<Vec<ServerKey>, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn weeks_of_map(&self, _: MapKey) -> Result<Vec<MapWeekView>, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn most_played_maps(&self, _: Option<&str>, _: usize) -> Result<Vec<MapTotals>, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn best_players(&self, _: &ServerUrl) -> Result<BestPlayers, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn stored_sizes(&self, _: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError> {
-            unreachable!("not of a view")
-        }
-
-        fn complete_status(&self, status: &mut Status) -> Result<(), ApiError> {
-            // Only the engine thread tells a view of the store.
-            status.store = None;
-            Ok(())
-        }
-    }
-
-    /// The answers as JSON, without the times of scans: no scan begins here, and a view takes those that are due for begun.
-    fn answers(view: &StateView<'_>) -> Vec<String> {
-        fn answer<R: Read>(view: &StateView<'_>, request: R) -> String {
-            match request.answer(&OnlyView(view)) {
+    /// The answers as JSON, without the times of scans (no scan begins here, and a view takes those that are due for
+    /// begun), and without the status of the store, which only the engine thread tells a view.
+    fn answers(view: StateView<'_>, reader: Reader) -> Vec<String> {
+        fn answer<R: Read>(host: &dyn Host, request: R) -> String {
+            match request.answer(host) {
                 Ok(answer) => {
                     let lines: Vec<String> =
                         answer.lines().map(|line| String::from_utf8(line.to_json()).unwrap()).collect();
@@ -294,17 +254,31 @@ mod tests {
                 Err(error) => error.to_string(),
             }
         }
+        let config = Config::default();
+        let view = &one_answer_host(StateView { store: None, ..view }, reader, &config);
         let mut all = vec![
             answer(view, requests::Status {}),
             answer(view, requests::Overview {}),
             answer(view, requests::ServersList { filter: Default::default() }),
             answer(view, requests::Windows { bytes: false }),
+            answer(view, requests::PlayerSearch { text: "p1".to_owned(), count: 9 }),
+            answer(view, requests::ServersSearch { text: "host".to_owned(), count: 9 }),
+            answer(view, requests::ServersSearch { text: "10.0.0.3".to_owned(), count: 9 }),
+            answer(view, requests::Maps { text: None, count: 99 }),
+            answer(view, requests::Maps { text: Some("map1".to_owned()), count: 9 }),
         ];
+        for order in [ServerOrder::Added, ServerOrder::Players, ServerOrder::Rank, ServerOrder::Name] {
+            let filter = ServerFilter::default();
+            all.push(answer(view, requests::ServersPage { filter, after: None, count: 4, order, recent: true }));
+        }
         for n in 1..10 {
             all.push(answer(view, requests::ServersShow { url: url(n) }));
             all.push(answer(view, requests::PlayerShow { player_key: n as u32, skip: 0 }));
             let player = || PlayerSelector::Name(format!("p{n}"));
             all.push(answer(view, requests::PlayerNamed { name: format!("p{n}") }));
+            all.push(answer(view, requests::Player { name: format!("p{n}") }));
+            all.push(answer(view, requests::Map { map: format!("map{}", 5 * n) }));
+            all.push(answer(view, requests::ServersBest { url: url(n) }));
             all.push(answer(view, requests::PlayerSessions { player: player(), count: 20 }));
             all.push(answer(view, requests::PlayerCompanions { player_key: n as u32, count: 20 }));
             all.push(answer(view, requests::ServersSessions { url: url(n), last_s: None, count: 20 }));
@@ -314,8 +288,15 @@ mod tests {
         let games = ["game0", "game1", "game2"].map(|name| Scope::Game(name.to_owned()));
         let scopes = (1..10).map(|n| Scope::Server(url(n))).chain(games).chain([Scope::Tag("blue".to_owned())]);
         for (scope, ranking) in scopes.flat_map(|scope| Ranking::ALL.map(|ranking| (scope.clone(), ranking))) {
-            let board = BoardSelector { scope, ranking, window: None, at_ms: None };
+            let board = BoardSelector { scope: scope.clone(), ranking, window: None, at_ms: None };
             all.push(answer(view, requests::Board { board, query: BoardQuery::Top { count: 9 } }));
+            let boards = BoardsSelector { scope, window: None, at_ms: None };
+            all.push(answer(view, requests::Boards { boards: boards.clone(), query: BoardQuery::Top { count: 9 } }));
+            let player = PlayerSelector::Name("p7".to_owned());
+            let rankings = Vec::new();
+            all.push(answer(view, requests::Standings { boards: boards.clone(), player, rankings: rankings.clone() }));
+            let (query, rankings) = (FusedQuery::Top { count: 9 }, Vec::new());
+            all.push(answer(view, requests::Fused { boards, rankings, k: None, query }));
         }
         let series = [(None, None), (Some("game1"), None), (None, Some("blue"))];
         for (game, tag) in series.map(|(game, tag)| (game.map(str::to_owned), tag.map(str::to_owned))) {
@@ -334,9 +315,8 @@ mod tests {
         scan(&mut state, 6);
         state.commit().unwrap();
         let mut publisher = Publisher::new(&mut state, EngineThreadStatus::default());
-        let next_scan_ms = |view: &StateView<'_>| {
-            requests::ServersShow { url: url(7) }.answer(&OnlyView(view)).unwrap().public.next_scan_ms.unwrap()
-        };
+        let next_scan_ms =
+            |view: &StateView<'_>| view.model.server_detail(view.reader, &url(7)).unwrap().public.next_scan_ms.unwrap();
         let mut shown = Vec::new();
         for boost_s in [0, 3_600, 0] {
             let now_ms = state.engine.model().now_ms();
@@ -389,7 +369,9 @@ mod tests {
                 assert!(!publisher.can_catch_up(&state.engine), "with changes that are not committed");
             } else {
                 published += 1;
-                for (got, want) in answers(&views.current().unwrap().state()).iter().zip(answers(&state.view())) {
+                let current = views.current().unwrap();
+                let shown = answers(current.state(), current.reader().clone());
+                for (got, want) in shown.iter().zip(answers(state.view(), state.store.reader())) {
                     let different = got.split(',').zip(want.split(',')).find(|(got, want)| got != want);
                     assert_eq!((different, got.len()), (None, want.len()), "after {n} scans");
                 }

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::engine::StoreReader;
 use crate::model::search_text::Match;
 use crate::model::{MapKey, PlayerKey, ServerKey, ServerUrl, WindowKey};
+use crate::store::Reader;
 use crate::view::ServerDetail;
 use crate::view::board::StorageUse;
 use crate::view::history::{BestPlayers, MapTotals, MapWeekView};
@@ -36,8 +37,13 @@ impl State {
 
     /// What answers are computed from.
     pub fn host<'a>(&'a self, config: &'a Config) -> impl Host + 'a {
-        Offline { state: self, config }
+        one_answer_host(self.view(), self.store.reader(), config)
     }
+}
+
+/// What one answer is computed from without indexes. `reader` reads the records of the view.
+pub(crate) fn one_answer_host<'a>(view: StateView<'a>, reader: Reader, config: &'a Config) -> impl Host + 'a {
+    OneAnswerHost { view, reader, config }
 }
 
 /// The archive that the configuration names; `None`: none.
@@ -47,30 +53,30 @@ fn archive_status(config: &Config, last_complete_ms: Option<i64>) -> Option<Arch
     config.archive.is_enabled().then(|| ArchiveStatus { public, target, ..ArchiveStatus::default() })
 }
 
-struct Offline<'a> {
-    state: &'a State,
+struct OneAnswerHost<'a> {
+    view: StateView<'a>,
+    reader: Reader,
     config: &'a Config,
 }
 
-impl Offline<'_> {
+impl OneAnswerHost<'_> {
     fn map_history(&self) -> Result<MapHistory, ApiError> {
-        let State { engine, store } = self.state;
-        MapHistory::default().next(engine.model().map_history_plan(), &store.reader()).map_err(ApiError::internal)
+        MapHistory::default().next(self.view.model.map_history_plan(), &self.reader).map_err(ApiError::internal)
     }
 }
 
-impl Host for Offline<'_> {
+impl Host for OneAnswerHost<'_> {
     fn with_view(&self, read: &mut dyn FnMut(&StateView<'_>)) -> Result<(), ApiError> {
-        read(&self.state.view());
+        read(&self.view);
         Ok(())
     }
 
     fn find_players(&self, text: &str, count: usize) -> Result<Vec<(Match, PlayerKey)>, ApiError> {
-        name_index::find_players(&self.state.store.reader(), text, count).map_err(ApiError::internal)
+        name_index::find_players(&self.reader, text, count).map_err(ApiError::internal)
     }
 
     fn find_servers(&self, text: &str) -> Result<Vec<ServerKey>, ApiError> {
-        Ok(name_index::find_servers(&self.state.engine.model().server_names(0..u32::MAX), text))
+        Ok(name_index::find_servers(&self.view.model.server_names(0..u32::MAX), text))
     }
 
     fn weeks_of_map(&self, map: MapKey) -> Result<Vec<MapWeekView>, ApiError> {
@@ -82,15 +88,14 @@ impl Host for Offline<'_> {
     }
 
     fn best_players(&self, server: &ServerUrl) -> Result<BestPlayers, ApiError> {
-        let plan = self.state.engine.model().best_players_plan(server)?;
-        let best = read_best(&plan, &self.state.store.reader()).map_err(ApiError::internal)?;
-        let names = self.state.view().player_names(best.player_keys().into_iter().map(PlayerKey).collect())?;
+        let plan = self.view.model.best_players_plan(server)?;
+        let best = read_best(&plan, &self.reader).map_err(ApiError::internal)?;
+        let names = self.view.player_names(best.player_keys().into_iter().map(PlayerKey).collect())?;
         Ok(best.view(server.to_string(), names))
     }
 
     fn stored_sizes(&self, windows: &[WindowKey]) -> Result<Vec<StorageUse>, ApiError> {
-        let reader = self.state.store.reader();
-        windows.iter().map(|window| reader.stored_size(*window).map_err(ApiError::internal)).collect()
+        windows.iter().map(|window| self.reader.stored_size(*window).map_err(ApiError::internal)).collect()
     }
 
     fn complete_status(&self, status: &mut Status) -> Result<(), ApiError> {
