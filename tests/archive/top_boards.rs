@@ -155,3 +155,26 @@ fn ended_weeks_are_published_until_they_are_closed() {
     state.close_due_weeks(now_ms + MINUTE_MS).unwrap();
     assert_eq!(weeks(&mut state), [("2025-W49".to_owned(), false)].into());
 }
+
+/// MySQL takes names for equal that differ in spaces at their ends.
+#[tokio::test]
+async fn game_with_a_space_at_its_end_has_its_own_boards() {
+    let (database, dir) = (Database::new().await, tempfile::tempdir().unwrap());
+    database.migrate().await;
+    let mut archive = Archive::connect(&database.settings()).await.unwrap();
+    let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+    let mut state = State::open(dir.path(), store, EngineSettings::default()).unwrap();
+    let long = "x".repeat(254);
+    let games = ["baseq3", "baseq3 ", "baseq3  ", &long, &format!("{long} "), &format!("{long}  ")];
+    for (number, game) in (1..).zip(games) {
+        let snapshot = scans::snapshot(MONDAY_MS + number, [(format!("player {number}"), 5)]);
+        let url = format!("quake3://10.0.0.{number}:27960");
+        scans::apply_snapshot(&mut state, &url, clqd::model::Snapshot { game: game.to_owned(), ..snapshot });
+    }
+    let all = boards(&mut state);
+    assert_eq!(all.len(), 5 * (games.len() + 1));
+    write(&mut archive, &all).await;
+    assert_eq!(database.value("SELECT COUNT(*) FROM top_board").await, all.len().to_string());
+    let shown = database.rows("SELECT DISTINCT scope FROM top_board WHERE scope = 'baseq3'").await;
+    assert_eq!(shown, [["baseq3"]]);
+}

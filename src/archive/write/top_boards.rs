@@ -1,6 +1,7 @@
 //! Writes published boards. A board is one transaction: readers see its old
 //! or its new positions. Rows that are equal in the archive are not written.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 
@@ -25,9 +26,22 @@ pub(in crate::archive) fn board_key(board: &TopBoard, window: &str) -> u64 {
     hasher.finish()
 }
 
+/// Stands in the place of spaces at the end of a name.
+const SPACES: char = '\u{2420}';
+
+/// The name of a scope in the archive. MySQL takes names for equal that differ in spaces at their ends, and no two scopes
+/// may have the same one: such a name gets a hash at its end.
+fn scope_text(name: &str) -> Cow<'_, str> {
+    if !name.ends_with(' ') && !name.contains(SPACES) {
+        return truncate_chars(name, NAME_BYTES_MAX).into();
+    }
+    let hash = SipHasher24::new().hash(name.as_bytes());
+    format!("{}{SPACES}{hash:016x}", truncate_chars(name.trim_end_matches(' '), NAME_BYTES_MAX - 17)).into()
+}
+
 /// The values of the row of a board.
 pub(in crate::archive) fn head_values(row: &mut Values<'_>, board: &TopBoard, key: u64, now_ms: i64) {
-    row.uint(key).text(board.key.scope.name()).text(truncate_chars(&board.scope_name, NAME_BYTES_MAX));
+    row.uint(key).text(board.key.scope.name()).text(&scope_text(&board.scope_name));
     row.text(&board.window_type).text(&board.window);
     row.opt_int(board.start_ms).opt_int(board.end_ms).text(board.key.ranking.name());
     row.uint(board.size).bool(board.closed).int(now_ms);
