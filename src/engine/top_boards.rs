@@ -98,7 +98,19 @@ impl ReadModel {
         let weeks = &self.global.meta.weeks;
         let weeks = weeks.first().zip(weeks.last()).map(|(first, last)| (first.week, last.week));
         let now_ms = self.global.meta.now_ms;
-        ArchiveBounds { now_ms, now_week: self.global.calendar.week(now_ms), weeks }
+        let mut oldest_windows = BTreeMap::new();
+        for state in self.global.meta.kept_windows().filter_map(|window| self.global.window_state(window)) {
+            let oldest_ms = oldest_windows.entry(window::type_name(state.window.kind)).or_insert(i64::MAX);
+            *oldest_ms = state.end_ms.min(*oldest_ms);
+        }
+        ArchiveBounds {
+            now_ms,
+            now_week: self.global.calendar.week(now_ms),
+            is_time_trusted: true,
+            weeks,
+            oldest_windows,
+            oldest_sessions_ms: self.global.meta.session_days.iter().map(|day| day.start_ms()).min(),
+        }
     }
 
     pub fn site_totals(&self) -> SiteTotals {

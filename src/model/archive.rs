@@ -1,6 +1,7 @@
 //! The data that is written to the archive: the absolute values of outbox entries
 //! (docs/rules.md section 12).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use arrayvec::{ArrayString, ArrayVec};
@@ -50,14 +51,20 @@ pub enum ArchiveJob {
 }
 
 /// The time range of the state, which bounds what may be deleted in the archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveBounds {
     /// Recorded time, Unix ms.
     pub now_ms: i64,
     /// The week of that time. The state has none of it before the first scan in it.
     pub now_week: WeekKey,
+    /// Otherwise nothing is old: the clock may be ahead.
+    pub is_time_trusted: bool,
     /// The oldest and the newest kept week; `None`: there is no week.
     pub weeks: Option<(WeekKey, WeekKey)>,
+    /// Of each type of windows, when the oldest kept one ends, Unix ms.
+    pub oldest_windows: BTreeMap<String, i64>,
+    /// When the oldest day with kept sessions began, Unix ms; `None`: there is none.
+    pub oldest_sessions_ms: Option<i64>,
 }
 
 impl ArchiveJob {

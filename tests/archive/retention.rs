@@ -31,12 +31,14 @@ async fn rows_older_than_the_settings_are_deleted() {
     let outbox = Outbox::new(31);
     outbox.with(|world| (0..600).for_each(|_| world.step()));
     assert_eq!(archive(database.settings(), &outbox).await, 0, "by default everything is kept");
-    for (name, end_ms) in [("old", NOW_MS - 31 * DAY_MS), ("new", NOW_MS - 29 * DAY_MS), ("endless", 0)] {
-        let end_ms = if end_ms == 0 { "NULL".to_owned() } else { end_ms.to_string() };
+    let boards = [("old", 31), ("new", 29), ("endless", 0), ("of the state", 32)];
+    for (name, days) in boards {
+        let end_ms = if days == 0 { "NULL".to_owned() } else { (NOW_MS - days * DAY_MS).to_string() };
+        let window_type = if name == "of the state" { "month" } else { "day" };
         let key = name.len() * 1_000 + name.as_bytes()[0] as usize;
         database
             .run(&format!(
-                "INSERT INTO top_board VALUES ({key}, 'game', '{name}', 'day', 'd', 1, {end_ms}, 'elo', 2, 1, 1)"
+                "INSERT INTO top_board VALUES ({key}, 'game', '{name}', '{window_type}', 'd', 1, {end_ms}, 'elo', 2, 1, 1)"
             ))
             .await;
         // More rows than one transaction deletes.
@@ -49,7 +51,7 @@ async fn rows_older_than_the_settings_are_deleted() {
     for days in [11, 9] {
         database.run(&format!("INSERT INTO online_total VALUES (0, {}, 5, 2)", NOW_MS - days * DAY_MS)).await;
     }
-    for days in [6, 4] {
+    for days in [7, 6, 4] {
         let end_ms = NOW_MS - days * DAY_MS;
         database.run(&format!("INSERT INTO player_session VALUES (1, {end_ms}, 1, 1, 5, 7, 1, 2)")).await;
     }
@@ -60,7 +62,16 @@ async fn rows_older_than_the_settings_are_deleted() {
 
     outbox.with(|world| {
         let weeks = Some((WeekKey(newest - 1), WeekKey(newest)));
-        world.bounds = Some(ArchiveBounds { now_ms: NOW_MS, now_week: WeekKey(newest), weeks });
+        world.bounds = Some(ArchiveBounds {
+            now_ms: NOW_MS,
+            now_week: WeekKey(newest),
+            is_time_trusted: false,
+            weeks,
+            oldest_windows: [("day", 20), ("month", 32)]
+                .map(|(name, days)| (name.to_owned(), NOW_MS - days * DAY_MS))
+                .into(),
+            oldest_sessions_ms: Some(NOW_MS - 6 * DAY_MS),
+        });
     });
     let settings = ArchiveSettings {
         keep_weeks: 2,
@@ -70,6 +81,8 @@ async fn rows_older_than_the_settings_are_deleted() {
         ..database.settings()
     };
     database.run("UPDATE server_week SET checksum = 5").await;
+    assert_eq!(archive(settings.clone(), &outbox).await, 0, "the clock may be ahead");
+    outbox.with(|world| world.bounds.iter_mut().for_each(|bounds| bounds.is_time_trusted = true));
     let deleted = archive(settings.clone(), &outbox).await;
     let checksums = "SELECT COUNT(*) FROM server_week sw WHERE checksum IS NOT NULL AND NOT EXISTS \
                      (SELECT 1 FROM player_week pw WHERE pw.week = sw.week)";
@@ -83,10 +96,11 @@ async fn rows_older_than_the_settings_are_deleted() {
         assert!(old == 0 && !kept.is_empty(), "{table}: {kept:?}");
     }
     assert_eq!(database.value("SELECT COUNT(*) FROM best_position").await, best);
-    assert_eq!(database.rows("SELECT scope FROM top_board ORDER BY 1").await, [["endless"], ["new"]]);
-    assert_eq!(database.value("SELECT COUNT(*) FROM top_board_row").await, "3000");
+    assert_eq!(database.rows("SELECT scope FROM top_board ORDER BY 1").await, [["endless"], ["new"], ["of the state"]]);
+    assert_eq!(database.value("SELECT COUNT(*) FROM top_board_row").await, "4500");
     assert_eq!(database.value("SELECT COUNT(*) FROM online_total").await, "1");
-    let kept = (NOW_MS - 4 * DAY_MS).to_string();
-    assert_eq!(database.rows("SELECT end_ms FROM player_session").await, [[kept]]);
+    // The state has those of 6 days ago.
+    let kept = [6, 4].map(|days| [(NOW_MS - days * DAY_MS).to_string()]);
+    assert_eq!(database.rows("SELECT end_ms FROM player_session ORDER BY 1").await, kept);
     assert_eq!(archive(settings, &outbox).await, 0, "nothing is left to delete");
 }

@@ -2,13 +2,14 @@
 //! positions, names and series are always kept.
 //!
 //! What is old follows from the state and not from the database, where one row of a future week would make all
-//! weeks old. Weeks that the state has are never deleted.
+//! weeks old. What the state has is never deleted, and nothing while the clock is not trusted.
 
 use super::publish::TaskOutcome;
 use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::job_source::JobSource;
+use crate::archive::sql::literal;
 use crate::model::WeekKey;
 use crate::model::calendar::{DAY_MS, week_label};
 
@@ -30,6 +31,9 @@ impl<S: JobSource> Worker<S> {
             && let Some(fault) = archive.later_week(newest.max(bounds.now_week)).await?
         {
             return Ok(Some(fault));
+        }
+        if !bounds.is_time_trusted {
+            return Ok(None);
         }
         let settings = &self.settings;
         let before_ms = |days: u32| bounds.now_ms - i64::from(days) * DAY_MS;
@@ -59,10 +63,15 @@ impl<S: JobSource> Worker<S> {
             old.push(("online_total", format!("at_ms < {}", before_ms(settings.keep_online_days))));
         }
         if settings.keep_top_board_days > 0 {
-            old.extend(top_boards(&format!("end_ms < {}", before_ms(settings.keep_top_board_days))));
+            let mut condition = format!("end_ms < {}", before_ms(settings.keep_top_board_days));
+            for (window_type, oldest_ms) in &bounds.oldest_windows {
+                condition += &format!(" AND NOT (window_type = {} AND end_ms >= {oldest_ms})", literal(window_type));
+            }
+            old.extend(top_boards(&condition));
         }
         if settings.keep_sessions_days > 0 {
-            old.push(("player_session", format!("end_ms < {}", before_ms(settings.keep_sessions_days))));
+            let before_ms = before_ms(settings.keep_sessions_days).min(bounds.oldest_sessions_ms.unwrap_or(i64::MAX));
+            old.push(("player_session", format!("end_ms < {before_ms}")));
         }
         self.delete(archive, old).await?;
         Ok(None)

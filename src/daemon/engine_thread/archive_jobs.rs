@@ -17,6 +17,7 @@ use crate::model::outbox::{ArchiveStep, OutboxEntry, OutboxKey, ResyncCursor, Wr
 use crate::model::restored::LastKeys;
 use crate::model::top_board::{SiteTotals, TopBoardKey, TopBoards};
 use crate::state::State;
+use crate::view::ClockTrust;
 
 /// Names or servers in one chunk of a resync: 10 ms.
 const RESYNC_STEPS_MAX: usize = 2_000;
@@ -178,7 +179,11 @@ impl JobSource for EngineHandle {
     }
 
     async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
-        Ok(self.call(|thread| Ok(Some(thread.state.engine.model().archive_bounds()))).await?)
+        let bounds = self.call(|thread| {
+            let is_time_trusted = thread.clock.status().trust != ClockTrust::Untrusted;
+            Ok(Some(ArchiveBounds { is_time_trusted, ..thread.state.engine.model().archive_bounds() }))
+        });
+        Ok(bounds.await?)
     }
 
     async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {

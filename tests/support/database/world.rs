@@ -67,7 +67,7 @@ impl JobSource for Outbox {
     }
 
     async fn bounds(&self) -> Result<Option<ArchiveBounds>, SourceClosed> {
-        Ok(self.with(|world| world.bounds))
+        Ok(self.with(|world| world.bounds.clone()))
     }
 
     async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
