@@ -277,8 +277,9 @@ impl<S: JobSource> Worker<S> {
         let resynced = self.resync(archive, &mut rejected, new_id, repairs).await?;
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(archive, &mut rejected).await?;
-            self.publish(archive, &mut rejected).await?;
+            // Boards have the positions of the window before, whose last boards are a task.
             self.run_tasks(archive, &mut rejected).await?;
+            self.publish(archive, &mut rejected).await?;
             fault = self.delete_old_rows(archive).await?;
             is_complete = self.source.tasks().await?.is_empty();
         }

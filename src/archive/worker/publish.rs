@@ -107,6 +107,7 @@ impl<S: JobSource> Worker<S> {
     ) -> Result<TaskOutcome, PassError> {
         let (mut after, mut pauses) = (None, 0);
         let (mut written, mut view) = (BTreeSet::new(), None);
+        let mut published = (*self.report.published_boards()).clone();
         loop {
             let boards = match self.source.top_boards(Some(window), after).await? {
                 TopBoards::Next(boards) => boards,
@@ -126,8 +127,16 @@ impl<S: JobSource> Worker<S> {
             view.get_or_insert_with(|| (last.window_type.clone(), last.window.clone()));
             for board in &boards {
                 written.insert(self.write_board(archive, board).await?);
+                // Those of a closed window are compared with the state.
+                if !board.closed && published.contains_key(&board.key) {
+                    published.insert(board.key, content_hash(board.size, board.closed, &board.entries));
+                }
             }
         }
+        // The boards of the next window have positions of this one.
+        let next = WindowKey { index: window.index + 1, ..window };
+        published.retain(|key, _| key.window != next);
+        self.report.update(|it| it.published_boards = Arc::new(published));
         let Some((window_type, label)) = view else { return Ok(TaskOutcome::Done) };
         match archive.delete_other_top_boards(&window_type, &label, &written).await? {
             true => Ok(TaskOutcome::Done),
