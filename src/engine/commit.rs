@@ -9,9 +9,11 @@ use crate::model::commit::{MapRowKey, RowKey};
 use crate::model::{Commit, PlayerKey, ServerKey};
 
 impl ReadModel {
-    /// Whether records of players are to be deleted.
+    /// Whether records are to be deleted that the next tick may write again: of players, or the results of a week that
+    /// is reopened. A replay commits them after the same tick.
     pub fn has_deletions(&self) -> bool {
-        !self.global.pending.corrections.deleted_best.is_empty()
+        let corrections = &self.global.pending.corrections;
+        !(corrections.deleted_best.is_empty() && corrections.reopened_servers.is_empty())
     }
 
     /// Whether a commit would contain anything.
