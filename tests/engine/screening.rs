@@ -160,6 +160,18 @@ fn list_of_170_players_on_8_slots_is_not_ranked() {
 }
 
 #[test]
+fn bots_of_a_greylisted_server_are_not_counted_on_an_unknown_map_either() {
+    let mut server = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "slots": 16}));
+    let list = json!([{"name": "Sarge", "points": 3, "ping": 0}, {"name": "Visor", "points": 3, "ping": 40}]);
+    server.scan(0, json!({"map": "q3dm17"}), list.clone());
+    server.state.engine.greylist(&server.state.store, &server.url, Some("fake".to_owned())).unwrap();
+    for (minute, map) in [(2, "q3dm17"), (4, "unknown")] {
+        server.scan(minute, json!({"map": map}), list.clone());
+        assert_eq!(server.detail().public.server.players, 1, "{map}");
+    }
+}
+
+#[test]
 fn frozen_list_shows_no_players_until_it_changes() {
     let mut fixture = Fixture::new("quake3://10.0.0.1:27960", json!({"game": "baseq3", "map": "q3dm17", "slots": 8}));
     let list = [("a", 1), ("b", 2), ("c", 3), ("d", 4)];

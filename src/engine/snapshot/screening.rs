@@ -173,7 +173,12 @@ impl GlobalState {
                 let (game, map) = (GameKey(game), MapKey(map));
                 ScreeningResult::Credible(Credible { game, map, map_without_key: None, players, family })
             }
-            _ => ScreeningResult::Implausible { players: players.or(Some(snapshot.players.len() as u32)) },
+            _ => {
+                let names = &self.settings.rules.names;
+                let counted =
+                    || snapshot.players.iter().filter(|player| !names.excludes(player, family)).count() as u32;
+                ScreeningResult::Implausible { players: players.or_else(|| Some(counted())) }
+            }
         }
     }
 
