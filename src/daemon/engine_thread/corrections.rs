@@ -234,6 +234,14 @@ impl Change for WindowsDelete {
         }
         Ok(windows.into_iter().map(|listed| listed.window).collect())
     }
+
+    /// Which weeks are archived, and so may be deleted, is not in the log of a single engine.
+    fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
+        match thread.log.is_shared() {
+            true => thread.commit(),
+            false => thread.checkpoint(),
+        }
+    }
 }
 
 impl EngineThread {
