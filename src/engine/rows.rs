@@ -162,8 +162,9 @@ impl GlobalState {
         let changed = self.pending.rows.get_mut(&(key.window, key.server)).and_then(|rows| rows.remove(&key.player));
         self.pending.rows_len -= usize::from(changed.is_some());
         self.pending.corrections.deleted_rows.push(key);
-        if let Some(week) = key.window.week() {
-            self.enqueue(OutboxKey::Week { week, server: key.server });
+        match key.window.week() {
+            Some(week) => self.enqueue(OutboxKey::Week { week, server: key.server }),
+            None => self.enqueue_boards_of_ended(|window| window == key.window),
         }
         match changed {
             Some(row) => Ok(Some(row.unpack())),

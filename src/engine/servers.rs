@@ -209,6 +209,8 @@ impl Engine {
         for week in weeks {
             self.model.global.enqueue(OutboxKey::Week { week, server: key });
         }
+        // Closed weeks do not change.
+        self.model.global.enqueue_boards_of_ended(|window| window.week().is_none());
         Ok(Greylisted::Changed)
     }
 

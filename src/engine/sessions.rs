@@ -44,7 +44,7 @@ impl Engine {
                 self.model.servers.get(server).and_then(|server_state| visible_until_ms(&server_state.record));
             match until_ms {
                 Some(until_ms) if until_ms + CLOSE_DELAY_MS <= self.model.now_ms() => {
-                    self.complete_sessions(source, server)?;
+                    self.complete_sessions(source, server, i64::MAX)?;
                 }
                 _ => self.queue_invisible(server),
             }
@@ -64,13 +64,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Completes all open sessions of a server; the presences stay.
-    fn complete_sessions(&mut self, source: &dyn StoreReader, server: ServerKey) -> Result<(), ReadError> {
+    /// Completes all open sessions of a server, at `until_ms` at the latest; the presences stay.
+    pub(super) fn complete_sessions(
+        &mut self,
+        source: &dyn StoreReader,
+        server: ServerKey,
+        until_ms: i64,
+    ) -> Result<(), ReadError> {
         let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
         let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
         for presence in last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()) {
-            if let Some(session) = presence.session.take() {
-                let (player, at) = (presence.player, (last.t_ms, last.map));
+            if let Some(mut session) = presence.session.take() {
+                let (player, at) = (presence.player, (last.t_ms.min(until_ms), last.map));
+                session.start_ms = session.start_ms.min(at.0);
                 self.model.global.complete_session(source, server, (player, player), session, at)?;
             }
         }

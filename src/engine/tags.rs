@@ -83,6 +83,8 @@ impl Engine {
         let before = std::mem::replace(tags, keys);
         self.model.global.server_changed(server);
         self.model.global.board_cache.mark_server_dirty(server, &before);
+        let was_seen = self.model.servers.record(server).is_some_and(|record| record.last_seen_ms.is_some());
+        self.model.global.enqueue_boards_of_ended(|_| was_seen);
         Ok(true)
     }
 
@@ -101,6 +103,7 @@ impl Engine {
         self.model.global.pending.corrections.deleted_tags.push(key);
         self.model.global.board_cache.remove_group(Group::Tag(key));
         self.model.global.update_board_orders();
+        self.model.global.enqueue_boards_of_ended(|_| true);
         Ok(servers)
     }
 

@@ -12,6 +12,7 @@ mod listed_boards;
 mod online_players;
 mod outbox;
 mod player_pages;
+mod published_boards;
 mod screening;
 mod server_pages;
 mod sessions;

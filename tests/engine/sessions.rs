@@ -226,3 +226,18 @@ fn a_session_takes_few_bytes() {
     println!("{bytes} bytes of keys and values for a session");
     assert!((40.0..70.0).contains(&bytes), "{bytes}");
 }
+
+/// Open sessions that a clock ahead has made longer end when it is set back.
+#[test]
+fn sessions_end_at_the_latest_when_the_clock_is_set_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path());
+    see(&mut state, FROM_MS, &["Visor"]);
+    see(&mut state, FROM_MS + 10 * MINUTE_MS, &["Visor", "Klesk"]);
+    state.engine.reset_time(&state.store, FROM_MS + 4 * MINUTE_MS).unwrap();
+    state.commit().unwrap();
+    assert_eq!(sessions(&state), [of("Visor", 4 * MINUTE_MS, false), of("Klesk", 0, false)]);
+    let day = SessionDay::of(FROM_MS);
+    let kept = state.store.sessions_on(day, ServerKey(1), 10).unwrap();
+    assert!(kept.len() == 2 && kept.iter().all(|(key, _)| key.end_ms == FROM_MS + 4 * MINUTE_MS), "{kept:?}");
+}

@@ -407,4 +407,29 @@ fn greylisted_server_leaves_the_boards_of_a_reopened_week() {
     assert_eq!(tagged(&mut state), 0, "reopened");
     close_all(&mut state, end_ms(0));
     assert_eq!(tagged(&mut state), 0, "closed again");
+    state.commit().unwrap();
+    let jobs = archived(&mut state);
+    let best = jobs.values().find_map(|job| match job {
+        ArchiveJob::BestPositions(best) => Some(best),
+        _ => None,
+    });
+    let best = best.expect("the archive has the positions of before");
+    assert!(best.best.len() == 6 && best.best.iter().all(|best| best.three.iter().all(Vec::is_empty)), "{best:?}");
+}
+
+/// A replay commits rarely: a reopened week must close in it with the same events.
+#[test]
+fn reopened_week_closes_without_commits_of_the_caller() {
+    use synthetic::{close_all, end_ms, play, week};
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path(), 1_000);
+    play(&mut state, 3, 6, 0, 0..120);
+    close_all(&mut state, end_ms(0));
+    state.engine.reopen_week(week()).unwrap();
+    state.commit().unwrap();
+    for _ in 0..20 {
+        state.handle(Event::Tick { now_ms: end_ms(0) }).unwrap();
+    }
+    assert!(!state.engine.has_week_to_close());
 }

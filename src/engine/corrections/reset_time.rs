@@ -39,6 +39,7 @@ impl Engine {
         }
         self.model.global.meta.now_ms = now_ms;
         self.model.global.pending.meta = true;
+        self.model.global.forget_early_ends();
         self.model.global.current_windows = windows::current::CurrentWindows::default();
         self.model.global.begin_session_generation();
         // Their deadlines were times of the wrong clock.
@@ -78,6 +79,7 @@ impl Engine {
             return Ok(false);
         }
         if was_seen_later {
+            self.complete_sessions(source, server, now_ms)?;
             self.end_presences(source, server)?;
         }
         let global = &mut self.model.global;

@@ -35,12 +35,14 @@ impl Engine {
         if differ(None) {
             return self.resync_weeks();
         }
-        let named = before.scopes().chain(orders.scopes()).filter(|scope| differ(Some(scope)));
-        let key = |scope: &Scope| match scope {
+        let named: Vec<&Scope> = before.scopes().chain(orders.scopes()).filter(|scope| differ(Some(scope))).collect();
+        let key = |scope: &&Scope| match scope {
             Scope::Server(url) => self.model.servers.find(url),
             Scope::Game(_) | Scope::Tag(_) => None,
         };
-        let servers: Vec<ServerKey> = named.filter_map(key).collect();
+        let has_groups = named.iter().any(|scope| !matches!(scope, Scope::Server(_)));
+        let servers: Vec<ServerKey> = named.iter().filter_map(key).collect();
+        self.model.global.enqueue_boards_of_ended(|_| has_groups);
         let weeks: Vec<WeekKey> = self.model.global.meta.weeks.iter().map(|state| state.week).collect();
         for (server, &week) in servers.iter().flat_map(|server| weeks.iter().map(move |week| (server, week))) {
             self.model.global.enqueue(OutboxKey::Week { week, server: *server });

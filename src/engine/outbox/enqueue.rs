@@ -1,9 +1,10 @@
 //! Notes what is to be archived.
 
-use crate::engine::GlobalState;
+use super::BEST_PLAYERS_MAX;
+use crate::engine::{GlobalState, ReadError, StoreReader};
 use crate::model::commit::WeekPhase;
 use crate::model::outbox::{ResyncCursor, ResyncState};
-use crate::model::{OutboxKey, ServerKey, WeekKey};
+use crate::model::{OutboxKey, ServerKey, WeekKey, WindowKey};
 
 impl GlobalState {
     /// Adds an entry to the outbox, and a server's week with all its rows. Without an archive, records that everything must be
@@ -25,6 +26,23 @@ impl GlobalState {
         self.pending.outbox.insert(key);
     }
 
+    /// Adds the best positions of all players of a server, also of those without rows in a kept week.
+    pub(in crate::engine) fn enqueue_best_positions(
+        &mut self,
+        source: &dyn StoreReader,
+        server: ServerKey,
+    ) -> Result<(), ReadError> {
+        let mut after = None;
+        loop {
+            self.enqueue(OutboxKey::BestPositions { server, after });
+            let found = source.best_after(server, after, BEST_PLAYERS_MAX)?;
+            if found.len() < BEST_PLAYERS_MAX {
+                return Ok(());
+            }
+            after = found.last().map(|(player, _)| *player);
+        }
+    }
+
     /// After a change of a week: if it is closed, its boards are published again.
     fn enqueue_boards_of_closed(&mut self, week: WeekKey) {
         // The running week is the last one. The boards of the week after have positions of this one.
@@ -32,6 +50,13 @@ impl GlobalState {
             if state.phase == WeekPhase::Closed && state.week.0 <= week.0 + 1 {
                 self.pending.outbox.insert(OutboxKey::TopBoards(state.week.into()));
             }
+        }
+    }
+
+    /// After a change of ended windows other than by rows of a week, such as of tags: their boards are published again.
+    pub(in crate::engine) fn enqueue_boards_of_ended(&mut self, is_changed: impl Fn(WindowKey) -> bool) {
+        for window in self.meta.ended.clone().into_iter().filter(|window| is_changed(*window)) {
+            self.enqueue(OutboxKey::TopBoards(window));
         }
     }
 

@@ -363,12 +363,18 @@ impl Engine {
             {
                 self.model.global.pending.best.insert((server, player), best);
             }
-            let Some(game) = source.player_record(player)?.map(|record| record.game) else { continue };
+            let Some(game) = self.model.global.player_record(source, player)?.map(|record| record.game) else {
+                continue;
+            };
             let leave = |it: &mut PlayerWindow| it.servers.retain(|other| *other != server);
             self.model.global.change_player_window(source, window, game, player, leave)?;
             self.model.global.board_cache.mark_dirty_leaving(window, player, &left);
         }
         self.model.global.enqueue(OutboxKey::Week { week, server });
+        // The archive still has positions of a reopened week, of players who have no rows in it any more.
+        if is_last && self.model.global.meta.reopened_weeks.contains(&week) {
+            self.model.global.enqueue_best_positions(source, server)?;
+        }
         *begun = rows.last().map(|(player, _)| ServerClose::DeletingRows(*player)).filter(|_| !is_last);
         Ok(is_last)
     }

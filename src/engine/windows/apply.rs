@@ -7,7 +7,7 @@ use crate::model::name::Name;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
 use crate::model::row::{MapRow, PlayerWindow};
 use crate::model::server::{PlayerEntry, Presence};
-use crate::model::{GameKey, NameHash, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
+use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, TagKey, WeekKey, WindowKey};
 
 impl Engine {
     /// Applies a step. A window that does not exist here any more is ignored, and one with other boundaries. All
@@ -53,8 +53,11 @@ impl Engine {
     }
 
     fn end_rebuild(&mut self) {
-        self.model.global.drop_imported_boards();
-        self.model.global.meta.importing.clear();
+        let global = &mut self.model.global;
+        global.drop_imported_boards();
+        // Those that have ended are published again: the archive may have got a part of their boards.
+        let imported = std::mem::take(&mut global.meta.importing);
+        global.meta.ended.retain(|window| !imported.contains(window));
         self.finish_rebuild();
     }
 
@@ -82,6 +85,7 @@ impl Engine {
         }
         if let Some(week) = window.week() {
             self.replace_maps(week, server, maps);
+            self.model.global.enqueue(OutboxKey::Week { week, server });
         }
         self.model.global.server_changed(server);
         Ok(())

@@ -197,7 +197,18 @@ impl GlobalState {
             self.meta.ended.insert(at, window);
             self.pending.meta = true;
             self.enqueue(OutboxKey::TopBoards(window));
+            // A list that comes too late is not credited to it.
+            if self.current_windows.keys.contains(&window) {
+                self.current_windows = CurrentWindows::default();
+            }
         }
+    }
+
+    /// Windows that have not ended after all, because the time was set back, are published when they do.
+    pub(super) fn forget_early_ends(&mut self) {
+        let mut ended = std::mem::take(&mut self.meta.ended);
+        ended.retain(|window| self.window_has_ended(*window));
+        self.meta.ended = ended;
     }
 
     /// Whether an expired window must be kept because its boards are not published yet: for a week at most, because
