@@ -164,7 +164,10 @@ impl GlobalState {
         self.pending.corrections.deleted_rows.push(key);
         match key.window.week() {
             Some(week) => self.enqueue(OutboxKey::Week { week, server: key.server }),
-            None => self.enqueue_boards_of_ended(|window| window == key.window),
+            None if self.meta.ended.binary_search(&key.window).is_ok() => {
+                self.enqueue(OutboxKey::TopBoards(key.window));
+            }
+            None => {}
         }
         match changed {
             Some(row) => Ok(Some(row.unpack())),

@@ -1,5 +1,5 @@
 //! Deletes the best positions of players whose last row is older than `store.keep_players_weeks`, and their rows in
-//! windows other than weeks. Their names and keys are kept. After each close of a week all players are examined, in
+//! running windows other than weeks. Their names and keys are kept. After each close of a week all players are examined, in
 //! order of key, some in each tick.
 
 use super::{Engine, ReadModel, StepBudget};
@@ -79,7 +79,10 @@ impl Engine {
         budget.spend(servers.len());
         self.model.global.pending.corrections.deleted_best.extend(servers.into_iter().map(|server| (server, player)));
         let Some(record) = self.model.global.player_record(source, player)? else { return Ok(()) };
-        for window in self.model.global.meta.windows.iter().map(|state| state.window).collect::<Vec<_>>() {
+        // An ended window does not change; it is deleted as a whole.
+        let windows = self.model.global.meta.windows.iter().map(|state| state.window);
+        let running = windows.filter(|window| !self.model.global.window_has_ended(*window));
+        for window in running.collect::<Vec<_>>() {
             self.model.global.delete_rows_of(source, window, record.game, player)?;
         }
         Ok(())
