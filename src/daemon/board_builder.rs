@@ -16,17 +16,17 @@ pub(super) type BuildResult = Result<BuiltBoards, StoreError>;
 pub(super) struct BoardBuilder {
     reader: Reader,
     queue: VecDeque<WindowKey>,
-    is_building: bool,
+    building: Option<WindowKey>,
     results: (mpsc::Sender<BuildResult>, mpsc::Receiver<BuildResult>),
 }
 
 impl BoardBuilder {
     pub(super) fn new(reader: Reader) -> BoardBuilder {
-        BoardBuilder { reader, queue: VecDeque::new(), is_building: false, results: mpsc::channel(1) }
+        BoardBuilder { reader, queue: VecDeque::new(), building: None, results: mpsc::channel(1) }
     }
 
     pub(super) fn enqueue(&mut self, window: WindowKey) {
-        if !self.queue.contains(&window) {
+        if !self.queue.contains(&window) && self.building != Some(window) {
             self.queue.push_back(window);
         }
     }
@@ -34,7 +34,7 @@ impl BoardBuilder {
     /// Starts the next window, unless one is being built. `plan` is called right before, so
     /// that the build plan is current.
     pub(super) fn start_next(&mut self, plan: impl FnOnce(WindowKey) -> BuildPlan) -> std::io::Result<()> {
-        if self.is_building {
+        if self.building.is_some() {
             return Ok(());
         }
         let Some(window) = self.queue.pop_front() else { return Ok(()) };
@@ -44,14 +44,14 @@ impl BoardBuilder {
             _ = built.blocking_send(build_boards(&plan, &reader));
         };
         std::thread::Builder::new().name("boards".to_owned()).spawn(build)?;
-        self.is_building = true;
+        self.building = Some(window);
         Ok(())
     }
 
     /// Waits for the next boards that are built.
     pub(super) async fn next_result(&mut self) -> BuildResult {
         let built = self.results.1.recv().await.expect("one sender is held here");
-        self.is_building = false;
+        self.building = None;
         built
     }
 }
