@@ -8,7 +8,7 @@ use crate::api::{ApiError, Progress};
 use crate::archive::{JobSource, RowDifference};
 use crate::daemon::engine_thread::EngineEnded;
 use crate::model::top_board::{TopBoard, TopBoards};
-use crate::model::{OutboxKey, WindowKey};
+use crate::model::WindowKey;
 
 /// Pause while boards are read into memory.
 const BUILD_PAUSE: Duration = Duration::from_millis(100);
@@ -55,8 +55,10 @@ impl Verifier<'_> {
     }
 
     async fn awaits_publication(&self, window: WindowKey) -> Result<bool, ApiError> {
-        let tasks = self.shared.engine.tasks().await.map_err(|_| EngineEnded)?;
-        Ok(tasks.iter().any(|task| task.key == OutboxKey::TopBoards(window)))
+        let is_waiting = self.shared.engine.call(move |thread| {
+            Ok(thread.state().engine.model().has_unpublished_boards(&thread.state().store, window))
+        });
+        Ok(is_waiting.await?)
     }
 
     async fn compare_boards(&mut self, window: WindowKey) -> Result<Compared, ApiError> {

@@ -60,6 +60,11 @@ impl ReadModel {
         self.servers.get(server).is_some()
     }
 
+    /// Whether the boards of a window are waiting to be published.
+    pub fn has_unpublished_boards(&self, source: &dyn StoreReader, window: WindowKey) -> bool {
+        self.global.pending.has_unpublished_boards(source, window)
+    }
+
     /// The kept windows, without the next ones.
     pub fn begun_windows(&self) -> Vec<WindowKey> {
         let has_begun = |window: &WindowKey| {
