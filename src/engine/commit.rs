@@ -16,6 +16,11 @@ impl ReadModel {
         !(corrections.deleted_best.is_empty() && corrections.reopened_servers.is_empty())
     }
 
+    /// Whether the next commit deletes a week.
+    pub fn deletes_weeks(&self) -> bool {
+        self.global.pending.deleted_windows.iter().any(|window| window.week().is_some())
+    }
+
     /// Whether a commit would contain anything.
     pub fn has_changes(&self) -> bool {
         let p = &self.global.pending;

@@ -237,9 +237,9 @@ impl Change for WindowsDelete {
 
     /// Which weeks are archived, and so may be deleted, is not in the log of a single engine.
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
-        match thread.log.is_shared() {
-            true => thread.commit(),
-            false => thread.checkpoint(),
+        match thread.state.engine.model().deletes_weeks() && !thread.log.is_shared() {
+            true => thread.checkpoint(),
+            false => thread.commit(),
         }
     }
 }
