@@ -21,6 +21,9 @@ pub(super) const CLOSE_DELAY_MS: i64 = 10_000;
 /// How long the boards of a closed week are evicted last, and built after a start, ms.
 const RECENT_MS: i64 = 2 * WEEK_MS;
 
+/// Windows whose boards stay in memory until they are published.
+const PUBLISHED_NEXT: usize = 2;
+
 /// Most ended weeks whose boards are kept in memory to be published before the week is closed.
 const CLOSING_WEEKS_MAX: usize = 2;
 
@@ -165,10 +168,12 @@ impl GlobalState {
         closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
         self.note_ended_windows();
         let pending = &self.pending;
-        let is_unpublished = |window| pending.has_unpublished_boards(source, window);
+        // The next ones that are published, in the order of the outbox.
+        let unpublished = || self.meta.ended.iter().filter(|window| pending.has_unpublished_boards(source, **window));
+        let is_published_next = |window| unpublished().take(PUBLISHED_NEXT).any(|next| *next == window);
         let recent = self.recent_weeks();
         let is_recent = |window: WindowKey| recent.contains(&window);
-        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, is_unpublished, is_recent);
+        self.board_cache.evict_to(self.settings.closed_cache_bytes_max, is_published_next, is_recent);
     }
 
     /// The weeks that were closed and have ended recently, the newest first: their boards are still asked for.
