@@ -164,10 +164,8 @@ impl GlobalState {
         self.pending.corrections.deleted_rows.push(key);
         match key.window.week() {
             Some(week) => self.enqueue(OutboxKey::Week { week, server: key.server }),
-            None if self.meta.ended.binary_search(&key.window).is_ok() => {
-                self.enqueue(OutboxKey::TopBoards(key.window));
-            }
-            None => {}
+            None if self.meta.ended.binary_search(&key.window).is_err() => {}
+            None => self.enqueue_boards_of_ended(|window| window == key.window),
         }
         match changed {
             Some(row) => Ok(Some(row.unpack())),

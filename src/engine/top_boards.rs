@@ -39,6 +39,13 @@ impl ReadModel {
         next.take(most).filter_map(|key| self.top_board(key)).collect()
     }
 
+    /// Whether the boards of a window are in memory and can be published. Those of a closed window are published once, so
+    /// they must have all changes, and the order of the settings.
+    pub fn has_final_boards(&self, window: WindowKey) -> bool {
+        let is_final = || self.dirty_players(window) == Some(0) && !self.windows_with_stale_order().contains(&window);
+        self.boards(window).is_some() && (!self.window_view(window).closed || is_final())
+    }
+
     /// Whether a window has boards: not if it was deleted.
     pub fn has_boards(&self, window: WindowKey) -> bool {
         self.global.is_queryable(window)

@@ -224,11 +224,11 @@ impl EngineThread {
             engine.model().touch_boards(window);
         }
         let windows = window.map_or_else(|| engine.model().published_windows(), |window| vec![window]);
-        let missing: Vec<WindowKey> =
-            windows.into_iter().filter(|window| engine.model().boards(*window).is_none()).collect();
-        missing.iter().for_each(|window| self.boards.enqueue(*window));
+        let missing = windows.into_iter().filter(|window| engine.model().boards(*window).is_none());
+        let outdated = engine.model().windows_with_stale_order();
+        missing.chain(outdated).for_each(|window| self.boards.enqueue(window));
         match (window, self.disk.is_paused()) {
-            (Some(_), is_paused) if is_paused || !missing.is_empty() => TopBoards::Building,
+            (Some(window), is_paused) if is_paused || !engine.model().has_final_boards(window) => TopBoards::Building,
             // Only what is on disk is archived.
             (None, true) => TopBoards::Next(Vec::new()),
             // Windows that run are published without those of a new daemon, which has none before the first scan.

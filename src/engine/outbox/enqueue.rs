@@ -55,7 +55,10 @@ impl GlobalState {
 
     /// After a change of ended windows other than by rows of a week, such as of tags: their boards are published again.
     pub(in crate::engine) fn enqueue_boards_of_ended(&mut self, is_changed: impl Fn(WindowKey) -> bool) {
-        for window in self.meta.ended.clone().into_iter().filter(|window| is_changed(*window)) {
+        // The boards of the window after have positions of this one.
+        let previous = |window: WindowKey| WindowKey { index: window.index.saturating_sub(1), ..window };
+        let changed = self.meta.ended.iter().filter(|window| is_changed(**window) || is_changed(previous(**window)));
+        for window in changed.copied().collect::<Vec<_>>() {
             self.enqueue(OutboxKey::TopBoards(window));
         }
     }

@@ -57,7 +57,7 @@ impl Engine {
         global.drop_imported_boards();
         // Those that have ended are published again: the archive may have got a part of their boards.
         let imported = std::mem::take(&mut global.meta.importing);
-        global.meta.ended.retain(|window| !imported.contains(window));
+        global.enqueue_boards_of_ended(|window| imported.contains(&window));
         self.finish_rebuild();
     }
 
