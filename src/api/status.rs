@@ -168,6 +168,9 @@ pub struct PublicStoreStatus {
     /// Commits since the daemon started.
     #[serde(default)]
     pub commits: u64,
+    /// Since when the newest part of the log is being written, Unix ms; `null`: all is on disk.
+    #[serde(default)]
+    pub log_writing_since_ms: Option<i64>,
     /// When the last change was on disk, Unix ms; `null`: there was none since the start of the daemon.
     pub last_commit_ms: Option<i64>,
     /// Size of the database file.

@@ -182,7 +182,7 @@ fn player(line: &[u8]) -> Option<(Player, &[u8])> {
         name: quake_name(marked_name.unwrap_or(name)),
         points: frags.map(points).filter(|_| !spectator),
         ping: Some(ping.saturating_abs()),
-        connected_ms: u64::try_from(minutes).ok().map(|minutes| minutes * 60_000),
+        connected_ms: u64::try_from(minutes).ok().and_then(|minutes| minutes.checked_mul(60_000)),
         bot: false,
         spectator,
     };

@@ -63,7 +63,7 @@ impl MapHistory {
             .weeks
             .iter()
             .filter(is_same)
-            .find(|known| known.week == week)
+            .find(|known| known.week == week && is_closed)
         {
             Some(known) => Ok(known.clone()),
             None => MapWeek::read(week, is_closed, &counted, &newer, reader).map(Arc::new),

@@ -106,7 +106,7 @@ impl Door for Port {
     async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
         let (stream, address) = self.listener.accept().await?;
         limit_unread(&stream, self.context.limits.unread_timeout);
-        let is_private = address.ip().is_loopback() || self.context.tls().is_some();
+        let is_private = address.ip().to_canonical().is_loopback() || self.context.tls().is_some();
         Ok((stream, Peer::Address { address, is_private }))
     }
 

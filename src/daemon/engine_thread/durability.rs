@@ -169,6 +169,7 @@ impl EngineThread {
         let of_disk = self.disk.status(engine.model().pending_records());
         let public = PublicStoreStatus {
             commits: store.commits(),
+            log_writing_since_ms: self.log.writing_since_ms(),
             last_commit_ms: self.checkpoints.last_ms(),
             database_bytes: store.database_bytes(),
             ..of_disk.public
@@ -398,6 +399,7 @@ impl EngineThread {
     }
 
     pub(super) fn is_disk_stalled(&self, now_ms: i64) -> bool {
+        // The comparison of the database after a start takes long.
         let is_writing = self.checkpoints.is_writing() && self.state.store.is_compared();
         let checkpoint_ms = is_writing.then_some(self.checkpoints.began_ms);
         // A database that does not answer is not mended by a start.

@@ -16,10 +16,12 @@ use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 /// A scanner that says nothing for so long is lost, ms: its scans are given to others.
 pub(super) const LOST_AFTER_MS: i64 = 3_000;
 
-/// A scan that a scanner has for so long is given to another one, ms; in exception mode it may take
-/// [`EXCEPTION_FACTOR`] times as long.
-pub(super) const HELD_MS_MAX: i64 = 60_000;
-const EXCEPTION_FACTOR: i64 = 10;
+/// A scan that a scanner has for so long is given again, ms. A scanner that is not lost has it in its queue: two
+/// scanners would scan the server, or the queue would grow by copies.
+pub(super) const HELD_MS_MAX: i64 = 600_000;
+
+/// For so long after a start, answers to scans of the leader before are taken, ms.
+pub(super) const EARLIER_MS_MAX: i64 = 60_000;
 
 /// Of so many scans of a server, one is made from another region, to learn how fast that one is now.
 const SCANS_PER_TRIAL: u64 = 32;
@@ -166,7 +168,7 @@ impl Pool {
 
     /// Scans are numbered from here on, above those of earlier processes.
     pub fn number_scans_from(&mut self, now_ms: i64, id: u64) {
-        (self.first_id, self.earlier_until_ms) = (id, now_ms + HELD_MS_MAX);
+        (self.first_id, self.earlier_until_ms) = (id, now_ms + EARLIER_MS_MAX);
     }
 
     /// Whether every scan is the own scanner's.
@@ -413,8 +415,7 @@ impl Pool {
         let any =
             || self.scanners.iter().find(|(_, joined)| regions.contains(&joined.region)).map(|(name, _)| name.clone());
         let by = best.unwrap_or_else(any);
-        let factor = if request.mode == ScanMode::Exception { EXCEPTION_FACTOR } else { 1 };
-        let until_ms = now_ms + factor * HELD_MS_MAX;
+        let until_ms = now_ms + HELD_MS_MAX;
         let joined = by.as_ref().and_then(|name| self.scanners.get_mut(name));
         let own = match joined {
             Some(joined) => {

@@ -10,8 +10,9 @@ use crate::model::{ServerKey, Snapshot};
 use crate::proto::{Authentication, Details, protocol_of};
 use crate::scan::{Attempt, Miss, MissReason, ScanMode, ScanOutcome, ScanRequest, ScanSettings, parse_network};
 
-/// Attempts of a scan that are read, at most.
-const ATTEMPTS_MAX: usize = 64;
+/// Attempts of a scan, at most: exception mode makes some 75 for each of up to 4 addresses. The last one says where the
+/// server was found.
+const ATTEMPTS_MAX: usize = 512;
 
 /// Nothing is older: a day.
 const AGE_MS_MAX: u64 = 86_400_000;
@@ -97,7 +98,10 @@ fn valid_outcome(scanned: ScannedServer) -> Result<(i64, ScanOutcome), String> {
         let known = MissReason::VARIANTS.iter().find(|reason| reason.name() == name);
         known.copied().ok_or_else(|| format!("{name:?} is no reason of a miss"))
     };
-    let attempts = scanned.attempts.iter().take(ATTEMPTS_MAX).map(|attempt| {
+    if scanned.attempts.len() > ATTEMPTS_MAX {
+        return Err(format!("{} attempts are too many", scanned.attempts.len()));
+    }
+    let attempts = scanned.attempts.iter().map(|attempt| {
         let protocol = protocol_of(&attempt.scheme);
         let scheme = protocol.ok_or_else(|| format!("no protocol {:?}", attempt.scheme))?.scheme;
         let result = attempt.missed.as_deref().map_or(Ok(Ok(())), |name| reason(name).map(Err))?;

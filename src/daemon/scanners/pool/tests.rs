@@ -77,7 +77,7 @@ fn answers_to_scans_of_an_earlier_leader_are_taken() {
     assert!(pool.judge(2_000, Some("a"), outcome(499, Ok(20))).is_none(), "repeated");
     assert!(pool.judge(2_000, Some("a"), outcome(498, Err(MissReason::Timeout))).is_none());
     assert!(pool.judge(2_000, Some("a"), outcome(500, Ok(20))).is_none(), "it was not given to this scanner");
-    assert!(pool.judge(1_000 + HELD_MS_MAX, Some("a"), outcome(497, Ok(20))).is_none(), "too late");
+    assert!(pool.judge(1_000 + EARLIER_MS_MAX, Some("a"), outcome(497, Ok(20))).is_none(), "too late");
     assert_eq!(pool.counters()[3], ("earlier_answers", 1));
 }
 
