@@ -298,6 +298,7 @@ impl StateReplacement {
     pub fn finish(mut self, now_ms: i64) -> Result<RestoreSummary, StoreError> {
         let StateReplacement { state, new, kept, before, .. } = &self;
         lock::wait_until_unlocked(new)?;
+        files::remove_other_databases(new)?;
         // It gets the owner and mode of the previous directory, which belong to the daemon.
         if let Some(before) = before {
             set_owner(new, before.uid(), before.gid(), before.permissions().mode())?;

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use super::checkpoint::CheckpointFiles;
 use super::compaction::{Compaction, DatabaseSettings};
-use super::dir::files::io_error;
+use super::dir::files::{self, io_error};
 use super::error::StoreError;
 use super::tree::Tree;
 use super::tree::mem_table::{MemTable, bytes_of};
@@ -25,26 +25,59 @@ pub(super) struct CheckpointTarget {
     compaction: Compaction,
     /// Is made before anything is written.
     comparison: Option<Comparison>,
+    forgetting: Option<Forgetting>,
+}
+
+/// The removal of forgotten names from older files. A file says that it is not complete, so that the next start goes on.
+#[derive(Debug)]
+struct Forgetting {
+    /// The checkpoint with the request.
+    number: u64,
+    /// Whether the database was compacted since.
+    is_compacted: bool,
 }
 
 impl CheckpointTarget {
+    /// Requests what removes older files, until they are removed.
+    fn advance_forgetting(&mut self) {
+        let Some(Forgetting { number, is_compacted }) = self.forgetting else { return };
+        let is_merged = self.files.base_number() >= Some(number);
+        if !is_merged {
+            self.files.request_merge();
+        }
+        if !is_compacted {
+            self.compaction.request_if_idle();
+        }
+        if is_merged && is_compacted {
+            self.forgetting = None;
+            if let Err(error) = files::remove_if_exists(&self.compaction.dir().join(files::FORGETTING)) {
+                tracing::warn!("forgotten names are removed again after the next start: {}", error.with_causes());
+            }
+        }
+    }
+
     /// Writes changes to the next file, and when that is on disk, now and then to the database.
     fn write(&mut self, table: &MemTable, settings: DatabaseSettings) -> Result<(), StoreError> {
         if let Some(comparison) = self.comparison.take() {
             comparison.run(&self.tree, &self.files)?;
         }
         if table.has_forgotten_names() {
-            self.files.request_merge();
+            files::create_synced(&self.compaction.dir().join(files::FORGETTING))?;
             self.compaction.request();
         }
         let mut bytes = 0;
         let changes = table.all().inspect(|(key, value)| bytes += bytes_of(key, value.as_ref().map_or(0, Vec::len)));
         let number = self.files.write(&table.deleted_prefixes(), changes)?;
+        if table.has_forgotten_names() {
+            self.forgetting = Some(Forgetting { number, is_compacted: false });
+        }
+        self.advance_forgetting();
         let is_merge_due = self.files.is_merge_due();
         // The database must have the base, and what is merged into the next one.
         let is_apply_due = is_merge_due || self.files.base_number() == Some(number);
         if self.compaction.switch_if_ready(&self.tree, &self.files) {
             self.tree.drop_durable();
+            self.forgetting.iter_mut().for_each(|it| it.is_compacted = true);
         } else {
             let durable = self.tree.durable_changes();
             // Then it is not absorbed: its encoded servers would be in memory twice.
@@ -83,8 +116,11 @@ type Written = (Box<CheckpointTarget>, Result<(), StoreError>);
 impl CheckpointWriter {
     pub(super) fn new(opened: WorkingCopy, compaction: Compaction) -> CheckpointWriter {
         let WorkingCopy { tree, files, comparison } = opened;
+        let is_forgetting = compaction.dir().join(files::FORGETTING).exists();
+        let number = files.last_number().unwrap_or(0);
+        let forgetting = is_forgetting.then_some(Forgetting { number, is_compacted: false });
         CheckpointWriter {
-            target: Some(Box::new(CheckpointTarget { tree, files, compaction, comparison })),
+            target: Some(Box::new(CheckpointTarget { tree, files, compaction, comparison, forgetting })),
             thread: None,
         }
     }

@@ -107,6 +107,16 @@ impl Compaction {
         self.is_requested = true;
     }
 
+    /// As [`Compaction::request`], unless one is in progress.
+    pub(super) fn request_if_idle(&mut self) {
+        self.is_requested |= self.running.is_none();
+    }
+
+    /// The state directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.running.is_some()
     }
@@ -184,10 +194,19 @@ impl Compaction {
     /// Cancels the compaction in progress, and waits until its thread has ended: some 20
     /// ms, longer while a large database is opened.
     fn cancel(&mut self) {
-        let Some(CompactionJob { is_cancelled, thread, .. }) = self.running.take() else { return };
+        let Some(CompactionJob { into, is_cancelled, thread }) = self.running.take() else { return };
         is_cancelled.store(true, Ordering::Relaxed);
-        if thread.join().is_err() {
-            tracing::error!("the thread that compacted the state directory panicked");
+        match thread.join() {
+            // It was complete already.
+            Ok(Ok(tree)) => {
+                let dir = self.dir.join(into.name());
+                drop(tree);
+                let removed = lock::wait_until_unlocked(&dir).and_then(|()| files::remove_database(&dir));
+                removed.unwrap_or_else(|error| warn_not_removed(&error.with_causes()));
+            }
+            // It has removed the database.
+            Ok(Err(_)) => {}
+            Err(_) => tracing::error!("the thread that compacted the state directory panicked"),
         }
     }
 

@@ -40,6 +40,11 @@ pub enum StoreError {
          and restore again"
     )]
     EarlierStateKept { kept: PathBuf },
+    #[error(
+        "{path:?} is missing, and {kept:?} and {new:?} exist: a restore was interrupted between its last two steps. Rename \
+         {new:?} to {path:?} to complete it, or {kept:?} to undo it"
+    )]
+    InterruptedRestore { path: PathBuf, kept: PathBuf, new: PathBuf },
     #[error("{path:?} is in use by {holder}: another restore is in progress; wait for it, or stop that process")]
     RestoreInProgress { path: PathBuf, holder: String },
     #[error(

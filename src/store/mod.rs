@@ -111,6 +111,15 @@ pub fn wait_until_unlocked(path: &Path, is_cancelled: &dyn Fn() -> bool) -> Resu
     lock::retry_unless_cancelled(is_cancelled, path, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(path)?).then_some(())))
 }
 
+/// Creates a state directory if there is none. Error: a restore that was interrupted has moved it.
+fn create_state_dir(path: &Path) -> Result<(), StoreError> {
+    let [kept, new] = [".before-restore", ".restoring"].map(|suffix| files::with_suffix(path, suffix));
+    if !path.exists() && kept.exists() && new.exists() {
+        return Err(StoreError::InterruptedRestore { path: path.to_owned(), kept, new });
+    }
+    files::create_dir(path)
+}
+
 impl Store {
     /// Opens a state directory for writing; only one process can. Waits some seconds for
     /// another one to end.
@@ -131,7 +140,7 @@ impl Store {
         when: ComparisonTime,
     ) -> Result<Store, StoreError> {
         match settings.create {
-            true => files::create_dir(path)?,
+            true => create_state_dir(path)?,
             false => state_files::check_is_state(path)?,
         }
         state_files::check_access(path)?;

@@ -9,8 +9,8 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::checkpoint;
 use super::dir::files::{
-    BLOBS, CURRENT, LOG, MANIFEST, UNCOMPARED, file_names, io_error, list_database, metadata_if_exists,
-    readable_current,
+    BLOBS, CURRENT, FORGETTING, LOG, MANIFEST, UNCOMPARED, file_names, io_error, list_database, metadata_if_exists,
+    readable_current, remove_if_exists,
 };
 use super::error::StoreError;
 
@@ -60,6 +60,7 @@ pub(super) fn remove_state_files(dir: &Path) -> Result<(), StoreError> {
     for path in state_files(dir)?.into_iter().map(|name| dir.join(name)) {
         fs::remove_file(&path).map_err(io_error("remove", &path))?;
     }
+    remove_if_exists(&dir.join(FORGETTING))?;
     for path in inner.into_iter().rev().map(|name| dir.join(name)) {
         fs::remove_dir(&path).map_err(io_error("remove", &path))?;
     }

@@ -266,3 +266,55 @@ fn rows_of_a_deleted_window_are_not_in_the_files() {
     fs::remove_file(dir.path().join("db")).unwrap();
     assert!(records(&open(dir.path()).unwrap()) == expected);
 }
+
+#[test]
+fn forgotten_name_leaves_all_files_also_if_the_process_ends_first() {
+    use crate::model::commit::Corrections;
+    use crate::model::name::Name;
+    use crate::model::server::PlayerRecord;
+    use crate::model::{GameKey, PlayerKey};
+
+    const NAME: &str = "a name to forget";
+    let (dir, game) = (tempfile::tempdir().unwrap(), GameKey(0));
+    let player = |name: &str| {
+        let record = PlayerRecord { game, name: name.into(), display: Name::default() };
+        vec![vec![(PlayerKey(7), record)]]
+    };
+    let mut store = Store::open(dir.path(), SETTINGS).unwrap();
+    store.apply(&Commit { players: player(NAME), ..commit(0, 200) }).unwrap();
+    store.apply(&commit(1, 50)).unwrap();
+    let corrections = Corrections { deleted_names: vec![(game, NAME.to_owned())], ..Corrections::default() };
+    store.apply(&Commit { players: player("another"), corrections, ..commit(2, 20) }).unwrap();
+    drop(store);
+    lock::wait_until_unlocked(dir.path()).unwrap();
+    let mark = dir.path().join(files::FORGETTING);
+    let has_name = || {
+        let mut dirs = vec![dir.path().to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+                match path.is_dir() {
+                    true => dirs.push(path),
+                    false if memchr::memmem::find(&fs::read(path).unwrap(), NAME.as_bytes()).is_some() => return true,
+                    false => {}
+                }
+            }
+        }
+        false
+    };
+    assert!(mark.exists() && has_name(), "the process has ended too early");
+    let mut store = open(dir.path()).unwrap();
+    for n in 3.. {
+        store.apply(&commit(n, 5)).unwrap();
+        if !mark.exists() {
+            break;
+        }
+        assert!(n < 1_000, "nothing removes the name");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(store);
+    lock::wait_until_unlocked(dir.path()).unwrap();
+    // The replaced database is removed by the next process at the latest.
+    drop(open(dir.path()).unwrap());
+    lock::wait_until_unlocked(dir.path()).unwrap();
+    assert!(!has_name());
+}

@@ -29,6 +29,9 @@ pub(in crate::store) const CURRENT: &str = "current";
 /// The file that exists while an open database was not compared with the checkpoint files.
 pub(in crate::store) const UNCOMPARED: &str = "uncompared";
 
+/// The file that exists while older files may have a forgotten name. It is not in backups.
+pub(in crate::store) const FORGETTING: &str = "forgetting";
+
 /// The file that says what a backup contains.
 pub(in crate::store) const MANIFEST: &str = "manifest.json";
 
@@ -169,6 +172,12 @@ pub(in crate::store) fn remove_database(dir: &Path) -> Result<(), StoreError> {
 /// Removes a file, unless it does not exist.
 pub(in crate::store) fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
     gone(fs::remove_file(path)).map_err(io_error("remove", path))
+}
+
+/// Creates an empty file, which is on disk then.
+pub(in crate::store) fn create_synced(path: &Path) -> Result<(), StoreError> {
+    fs::File::create(path).and_then(|file| file.sync_all()).map_err(io_error("create", path))?;
+    sync_parent(path)
 }
 
 /// It is gone, also if a thread of a store that was just closed was faster.
