@@ -150,6 +150,7 @@ impl EngineLoop {
             log: clqd::state::log_dir(&state_dir),
             log_lock: Default::default(),
             cache_bytes: store.cache_bytes,
+            disk_free_bytes_min: 0,
             state_dir,
         };
         Ok(EngineLoop { state, log: Log::open(&place.state_dir)?, rebuilder: Rebuilder::new(&place), place })

@@ -111,6 +111,7 @@ impl Fixture {
             log: clqd::state::log_dir(&self.dir.path().join("state")),
             log_lock: Default::default(),
             cache_bytes: 16 << 20,
+            disk_free_bytes_min: 0,
         };
         // Without, running windows are recomputed.
         if let Some((step, _)) = plan_window_types(&self.state().engine, &paths.log) {

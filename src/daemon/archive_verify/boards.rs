@@ -7,8 +7,8 @@ use super::{PLAYER_TOTAL, PLAYER_WEEK, ROUNDS_MAX, Verifier, failed};
 use crate::api::{ApiError, Progress};
 use crate::archive::{JobSource, RowDifference};
 use crate::daemon::engine_thread::EngineEnded;
-use crate::model::top_board::{TopBoard, TopBoards};
 use crate::model::WindowKey;
+use crate::model::top_board::{TopBoard, TopBoards};
 
 /// Pause while boards are read into memory.
 const BUILD_PAUSE: Duration = Duration::from_millis(100);

@@ -211,6 +211,7 @@ impl EngineThread {
             log: log_dir(&config.state_dir),
             log_lock: log.file_lock().clone(),
             cache_bytes: config.store.cache_bytes,
+            disk_free_bytes_min: config.store.disk_free_bytes_min,
         };
         let mut thread = EngineThread {
             publisher: Publisher::new(&mut state, EngineThreadStatus::default()),

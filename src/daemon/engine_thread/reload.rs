@@ -10,6 +10,7 @@ impl EngineThread {
     /// Applies reloaded settings. Returns messages for the admin about windows.
     pub(in crate::daemon) fn reload(&mut self, config: &Config, engine: EngineSettings) -> anyhow::Result<Vec<String>> {
         self.disk.set_min(config.store.disk_free_bytes_min);
+        self.rebuild_paths.disk_free_bytes_min = config.store.disk_free_bytes_min;
         self.state.store.set_database_settings(config.store.database_settings());
         let mut notes = Vec::new();
         // Settings that change results come from the leader of a cluster.

@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::mpsc;
@@ -30,6 +31,10 @@ use crate::model::rebuild::RebuildStep;
 use crate::state::State;
 use crate::store::StoreSettings;
 
+/// Attempts to remove the files of a rebuild, and the time between two.
+const REMOVALS_MAX: u32 = 50;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(100);
+
 /// Files that a rebuild uses.
 pub struct RebuildPaths {
     pub state_dir: PathBuf,
@@ -38,6 +43,8 @@ pub struct RebuildPaths {
     /// Keeps files of the log from being removed or rewritten while they are read.
     pub log_lock: LogFileLock,
     pub cache_bytes: u64,
+    /// The setting `store.disk_free_bytes_min`.
+    pub disk_free_bytes_min: u64,
 }
 
 /// What is done with window types that are new, have changed boundaries, or were being rebuilt: they are rebuilt; without
@@ -85,7 +92,7 @@ pub struct Rebuilder {
     events: (mpsc::Sender<NumberedEvent>, mpsc::Receiver<NumberedEvent>),
     number: u64,
     running: Option<ActiveRebuild>,
-    /// Why the rebuild could not start.
+    /// Why the rebuild could not start, or has failed.
     failed: Option<anyhow::Error>,
 }
 
@@ -124,6 +131,7 @@ impl Rebuilder {
             position,
             _log_reading: paths.log_lock.begin_reading(),
             is_cancelled: is_cancelled.clone(),
+            disk_free_bytes_min: paths.disk_free_bytes_min,
         };
         let (positions, received) = std::sync::mpsc::channel();
         let (events, number) = (self.events.0.clone(), self.number);
@@ -178,7 +186,11 @@ impl Rebuilder {
                 return Some(move || _ = positions.send(last_seq));
             }
             JobEvent::Rebuilt(state) => running.result = Some(Ok(state)),
-            JobEvent::Failed(error) => running.result = Some(Err(error)),
+            JobEvent::Failed(error) => {
+                // Its files may be why the disk is nearly full.
+                self.cleanup();
+                self.failed = Some(error);
+            }
         }
         None
     }
@@ -253,8 +265,14 @@ impl Rebuilder {
             drop((positions, result));
             // The thread has logged its errors.
             _ = thread.join();
-            if let Err(error) = fs::remove_dir_all(&dir) {
-                tracing::warn!(%error, dir = %dir.display(), "cannot remove the files of a window rebuild");
+            // sled writes its last files a moment after it is closed.
+            let mut tries = 0..REMOVALS_MAX;
+            while let Err(error) = fs::remove_dir_all(&dir) {
+                if tries.next().is_none() {
+                    tracing::warn!(%error, dir = %dir.display(), "cannot remove the files of a window rebuild");
+                    break;
+                }
+                std::thread::sleep(REMOVAL_PAUSE);
             }
             // Fails while another rebuild has its directory there.
             dir.parent().map(fs::remove_dir);

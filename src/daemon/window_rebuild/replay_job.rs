@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
+use crate::daemon::disk_space::free_bytes;
 use crate::engine::EngineSettings;
 use crate::log::{self, LogEvent, ReadingGuard};
 use crate::model::{AdminCommand, KnownServer, ServerUrl};
@@ -31,11 +32,17 @@ pub(super) struct ReplayJob {
     /// Keeps the files of the log while they are read.
     pub _log_reading: ReadingGuard,
     pub is_cancelled: Arc<AtomicBool>,
+    pub disk_free_bytes_min: u64,
 }
+
+/// A rebuild ends with this free space above the minimum, bytes. With less, nothing would be written any more, and so
+/// its end could not be, either.
+const SPARE_BYTES: u64 = 64 << 20;
 
 impl ReplayJob {
     /// `next_position`: a later batch that is on disk; `None`: the daemon stops.
     pub fn run(mut self, next_position: &mut dyn FnMut() -> Option<u64>) -> anyhow::Result<State> {
+        self.check_space()?;
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for server in &self.servers {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
@@ -85,6 +92,7 @@ impl ReplayJob {
             && let Some(seq) = reader.read_batch(|event| events.push(event))?
         {
             self.check_cancelled()?;
+            self.check_space()?;
             events.drain(..).filter(|_| seq > after).try_for_each(&mut *each)?;
         }
         Ok(())
@@ -111,6 +119,17 @@ impl ReplayJob {
         }
         let greylisted = is_greylisted.into_iter().filter(|(_, is_greylisted)| *is_greylisted);
         Ok(greylisted.map(|(server, _)| server).collect())
+    }
+
+    fn check_space(&self) -> anyhow::Result<()> {
+        let free = free_bytes(&self.dir);
+        anyhow::ensure!(
+            self.disk_free_bytes_min == 0 || free >= self.disk_free_bytes_min + SPARE_BYTES,
+            "{} has {free} bytes of free space left, and store.disk_free_bytes_min is {}",
+            self.dir.display(),
+            self.disk_free_bytes_min
+        );
+        Ok(())
     }
 
     fn check_cancelled(&self) -> anyhow::Result<()> {

@@ -31,6 +31,7 @@ fn paths_of(state_dir: &Path) -> RebuildPaths {
         log: log_dir(state_dir),
         log_lock: LogFileLock::default(),
         cache_bytes: 16 << 20,
+        disk_free_bytes_min: 0,
     }
 }
 
@@ -142,6 +143,31 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
         assert!(running.exists());
         first = Some(running);
     }
+}
+
+#[test]
+fn rebuild_ends_before_the_disk_is_full_and_removes_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let position = write_log(dir.path(), &lines(0..100));
+    let mut state = open_state(dir.path());
+    let paths = RebuildPaths { disk_free_bytes_min: 1 << 60, ..paths_of(dir.path()) };
+    let mut rebuilder = Rebuilder::new(&paths);
+    rebuilder.begin(&mut state.engine, &paths, position);
+    while !rebuilder.is_ready() {
+        let event = rebuilder.events.1.blocking_recv().unwrap();
+        rebuilder.handle_event(event, position).into_iter().for_each(|send| send());
+    }
+    let began = std::time::Instant::now();
+    while rebuild_dir(&paths.state_dir).exists() {
+        assert!(began.elapsed().as_secs() < 90, "its files are removed at once");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let error = rebuilder.failed.as_ref().unwrap().to_string();
+    assert!(error.contains("store.disk_free_bytes_min"), "{error}");
+    let mut steps = Vec::new();
+    state.commit().unwrap();
+    assert!(rebuilder.import_step(&mut state, &mut |step| steps.push(step.clone())).unwrap());
+    assert_eq!(steps, [RebuildStep::Types { from_ms: None }, RebuildStep::End {}]);
 }
 
 /// The systemd unit lets the daemon write to the state directory and nowhere next to
