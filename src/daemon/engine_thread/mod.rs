@@ -569,7 +569,7 @@ impl EngineThread {
             return Ok(());
         }
         self.commit()?;
-        if self.disk.is_paused() {
+        if self.disk.is_paused() || !self.rebuilder.has_space(&self.rebuild_paths) {
             self.rebuild_due = true;
             return Ok(());
         }

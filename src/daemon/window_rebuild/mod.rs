@@ -94,6 +94,8 @@ pub struct Rebuilder {
     running: Option<ActiveRebuild>,
     /// Why the rebuild could not start, or has failed.
     failed: Option<anyhow::Error>,
+    /// Whether the admin was told.
+    waits_for_space: bool,
 }
 
 impl Rebuilder {
@@ -105,7 +107,17 @@ impl Rebuilder {
         {
             tracing::warn!(%error, dir = %dir.display(), "cannot remove the files of an earlier window rebuild");
         }
-        Rebuilder { events: mpsc::channel(1), number: 0, running: None, failed: None }
+        Rebuilder { events: mpsc::channel(1), number: 0, running: None, failed: None, waits_for_space: false }
+    }
+
+    /// Whether there is space to begin. Says once that a rebuild waits for it.
+    pub fn has_space(&mut self, paths: &RebuildPaths) -> bool {
+        let error = replay_job::check_space(&paths.state_dir, paths.disk_free_bytes_min).err();
+        if let Some(error) = error.as_ref().filter(|_| !self.waits_for_space) {
+            tracing::warn!("the rebuild of windows from the log waits for space: {error}");
+        }
+        self.waits_for_space = error.is_some();
+        !self.waits_for_space
     }
 
     /// Starts a new rebuild. All recorded scans are in files; `position`: the last batch of the log.

@@ -42,7 +42,7 @@ const SPARE_BYTES: u64 = 64 << 20;
 impl ReplayJob {
     /// `next_position`: a later batch that is on disk; `None`: the daemon stops.
     pub fn run(mut self, next_position: &mut dyn FnMut() -> Option<u64>) -> anyhow::Result<State> {
-        self.check_space()?;
+        check_space(&self.dir, self.disk_free_bytes_min)?;
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
         for server in &self.servers {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
@@ -92,7 +92,7 @@ impl ReplayJob {
             && let Some(seq) = reader.read_batch(|event| events.push(event))?
         {
             self.check_cancelled()?;
-            self.check_space()?;
+            check_space(&self.dir, self.disk_free_bytes_min)?;
             events.drain(..).filter(|_| seq > after).try_for_each(&mut *each)?;
         }
         Ok(())
@@ -121,21 +121,22 @@ impl ReplayJob {
         Ok(greylisted.map(|(server, _)| server).collect())
     }
 
-    fn check_space(&self) -> anyhow::Result<()> {
-        let free = free_bytes(&self.dir);
-        anyhow::ensure!(
-            self.disk_free_bytes_min == 0 || free >= self.disk_free_bytes_min + SPARE_BYTES,
-            "{} has {free} bytes of free space left, and store.disk_free_bytes_min is {}",
-            self.dir.display(),
-            self.disk_free_bytes_min
-        );
-        Ok(())
-    }
-
     fn check_cancelled(&self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.is_cancelled.load(Ordering::Relaxed), "the rebuild was cancelled");
         Ok(())
     }
+}
+
+/// Error: the disk has too little space for a rebuild.
+pub(super) fn check_space(dir: &Path, min_bytes: u64) -> anyhow::Result<()> {
+    let free = free_bytes(dir);
+    anyhow::ensure!(
+        min_bytes == 0 || free >= min_bytes + SPARE_BYTES,
+        "{} has {free} bytes of free space left; a rebuild ends {SPARE_BYTES} bytes above store.disk_free_bytes_min, \
+         which is {min_bytes}",
+        dir.display()
+    );
+    Ok(())
 }
 
 /// Whether a rebuild of the time from `from_ms` on needs an event.
