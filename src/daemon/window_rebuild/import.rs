@@ -33,7 +33,8 @@ pub(super) struct ActiveRebuild {
     /// `recent` begins after this batch; `u64::MAX`: the thread has not asked yet.
     pub recent_after: u64,
     pub is_cancelled: Arc<AtomicBool>,
-    pub result: Option<anyhow::Result<Box<State>>>,
+    /// `None`: the thread has not ended.
+    pub rebuilt: Option<Box<State>>,
     /// Earlier ones of `recent`, which are being replayed.
     pub replayed: IntoIter<LogEvent>,
     /// `None`: until the old rows are swept.
@@ -51,18 +52,17 @@ pub(super) struct ImportProgress {
 impl ActiveRebuild {
     /// Whether all that is left is to replace rows.
     pub fn is_importing(&self) -> bool {
-        self.result.is_some() && (self.import.is_some() || !self.recent.is_empty() || self.replayed.len() > 0)
+        self.rebuilt.is_some() && (self.import.is_some() || !self.recent.is_empty() || self.replayed.len() > 0)
     }
 
     /// The next steps, which are to be applied at once.
     pub fn step(&mut self, state: &State) -> anyhow::Result<ImportProgress> {
         let mut progress = ImportProgress { steps: Vec::new(), is_finished: false };
-        let Some(rebuilt) = self.result.take() else { return Ok(progress) };
-        let mut rebuilt = rebuilt?;
+        let Some(mut rebuilt) = self.rebuilt.take() else { return Ok(progress) };
         if self.catch_up(&mut rebuilt)? {
             self.next_steps(&mut rebuilt, state, &mut progress)?;
         }
-        self.result = Some(Ok(rebuilt));
+        self.rebuilt = Some(rebuilt);
         Ok(progress)
     }
 

@@ -94,7 +94,7 @@ pub struct Rebuilder {
     running: Option<ActiveRebuild>,
     /// Why the rebuild could not start, or has failed.
     failed: Option<anyhow::Error>,
-    /// Whether the admin was told.
+    /// Whether the last attempt found too little space, which was logged.
     waits_for_space: bool,
 }
 
@@ -169,7 +169,7 @@ impl Rebuilder {
             recent: Vec::new(),
             recent_after: u64::MAX,
             is_cancelled,
-            result: None,
+            rebuilt: None,
             replayed: Vec::new().into_iter(),
             import: None,
             windows: 0,
@@ -197,7 +197,7 @@ impl Rebuilder {
                 // The thread has ended only if it failed, and then sends the error.
                 return Some(move || _ = positions.send(last_seq));
             }
-            JobEvent::Rebuilt(state) => running.result = Some(Ok(state)),
+            JobEvent::Rebuilt(state) => running.rebuilt = Some(state),
             JobEvent::Failed(error) => {
                 // Its files may be why the disk is nearly full.
                 self.cleanup();
@@ -220,7 +220,7 @@ impl Rebuilder {
 
     /// Whether a rebuilt state or an error waits to be processed.
     pub fn is_ready(&self) -> bool {
-        self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.result.is_some())
+        self.failed.is_some() || self.running.as_ref().is_some_and(|running| running.rebuilt.is_some())
     }
 
     /// Whether the next import step is due at once.
@@ -272,9 +272,9 @@ impl Rebuilder {
         let Some(running) = self.running.take() else { return };
         running.is_cancelled.store(true, Ordering::Relaxed);
         std::thread::spawn(move || {
-            let ActiveRebuild { dir, thread, positions, result, .. } = running;
+            let ActiveRebuild { dir, thread, positions, rebuilt, .. } = running;
             // The thread waits for a position; dropping the sender ends the wait.
-            drop((positions, result));
+            drop((positions, rebuilt));
             // The thread has logged its errors.
             _ = thread.join();
             // sled writes its last files a moment after it is closed.
