@@ -30,7 +30,6 @@ impl EngineThread {
         if self.disk.is_paused() {
             return Ok(self.log.copied().0);
         }
-        let mut has_settings = false;
         for SharedBatch { version, batch } in batches {
             if u32::from(version) > RULES_NUMBER {
                 anyhow::bail!(
@@ -60,7 +59,6 @@ impl EngineThread {
                     self.drop_archived(batch);
                 }
                 let forgets = matches!(&event, LogEvent::Command { command: AdminCommand::Forget { .. }, .. });
-                has_settings |= matches!(event, LogEvent::Settings { .. });
                 changes_types |= matches!(event, LogEvent::Rebuild { step: RebuildStep::Types { .. }, .. });
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
@@ -79,9 +77,8 @@ impl EngineThread {
                 self.sweep_deleted_windows()?;
             }
         }
-        if has_settings {
-            self.queue_outdated_boards();
-        }
+        // The settings of the leader may have another order.
+        self.queue_outdated_boards();
         self.changed_ms.get_or_insert(now_ms);
         Ok(self.log.copied().0)
     }
