@@ -44,8 +44,8 @@ pub struct WorkerStatus {
     pub rejected: u64,
     /// Number of restarts of the worker after a panic.
     pub restarts: u64,
-    /// A hash of each board of a window that is not closed, as it was published last. A board that has not changed is not compared
-    /// with the archive.
+    /// A hash of each board of a window that is not closed, as it was published last. A board that has not changed is
+    /// not compared with the archive.
     #[serde(skip)]
     pub published_boards: Arc<FxHashMap<TopBoardKey, u64>>,
 }

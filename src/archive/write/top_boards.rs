@@ -26,7 +26,7 @@ pub(in crate::archive) fn board_key(board: &TopBoard, window: &str) -> u64 {
     hasher.finish()
 }
 
-/// Stands in the place of spaces at the end of a name.
+/// Replaces the spaces at the end of a name.
 const SPACES: char = '\u{2420}';
 
 /// The name of a scope in the archive. MySQL takes names for equal that differ in spaces at their ends, and no two scopes

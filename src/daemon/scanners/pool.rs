@@ -16,8 +16,8 @@ use crate::scan::{ScanMode, ScanOutcome, ScanRequest};
 /// A scanner that says nothing for so long is lost, ms: its scans are given to others.
 pub(super) const LOST_AFTER_MS: i64 = 3_000;
 
-/// A scan that a scanner has for so long is given again, ms. A scanner that is not lost has it in its queue: two
-/// scanners would scan the server, or the queue would grow by copies.
+/// A scan without an outcome for so long is given again, ms. It is long, because a scanner that is not lost still has the
+/// scan in its queue: the server would be scanned twice.
 pub(super) const HELD_MS_MAX: i64 = 600_000;
 
 /// For so long after a start, answers to scans of the leader before are taken, ms.

@@ -65,7 +65,7 @@ impl ReadModel {
         self.global.pending.has_unpublished_boards(source, window)
     }
 
-    /// The kept windows, without the next ones.
+    /// The kept windows that have begun.
     pub fn begun_windows(&self) -> Vec<WindowKey> {
         let has_begun = |window: &WindowKey| {
             self.global.window_state(*window).is_some_and(|state| state.start_ms <= self.global.meta.now_ms)

@@ -371,7 +371,7 @@ impl Engine {
             self.model.global.board_cache.mark_dirty_leaving(window, player, &left);
         }
         self.model.global.enqueue(OutboxKey::Week { week, server });
-        // The archive still has positions of a reopened week, of players who have no rows in it any more.
+        // The archive still has the positions that these players had in a reopened week.
         if is_last && self.model.global.meta.reopened_weeks.contains(&week) {
             self.model.global.enqueue_best_positions(source, server)?;
         }

@@ -168,7 +168,7 @@ impl GlobalState {
         closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
         self.note_ended_windows();
         let pending = &self.pending;
-        // The next ones that are published, in the order of the outbox.
+        // The windows that are published next, in the order of the outbox.
         let unpublished = || self.meta.ended.iter().filter(|window| pending.has_unpublished_boards(source, **window));
         let is_published_next = |window| unpublished().take(PUBLISHED_NEXT).any(|next| *next == window);
         let recent = self.recent_weeks();
