@@ -123,6 +123,7 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         }
     }
     replay.finish()?;
+    state.store.merge_files()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -486,7 +486,8 @@ fn open_state(
     };
     state.commit().with_context(failed)?;
     if needs_checkpoint {
-        state.write_checkpoint(log.synced()).with_context(failed)?;
+        // Not with the settings of a new log, whose time may be corrected.
+        state.write_checkpoint(log.earlier_seq()).with_context(failed)?;
     }
     let clock = Arc::new(Clock::with_source(time, state.engine.model().now_ms(), config.clock_settings()));
     if config.cluster.is_on() {

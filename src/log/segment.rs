@@ -13,6 +13,8 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
 use super::LogEvent;
 use super::batch::{BODY_BYTES_MAX, BatchHeader, SEGMENT_HEADER_BYTES, SegmentHeader, VERSION};
 use super::decode::Decoder;
@@ -81,6 +83,19 @@ pub fn has_segments(dir: &Path) -> Result<bool, LogError> {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(false),
         found => Ok(!found?.is_empty()),
     }
+}
+
+/// Lets the disk answer the next reads of the newest segments. After a failed sync, memory may have what the disk has not,
+/// and a power cut would leave a hole before what is appended later.
+pub fn read_from_disk(dir: &Path) -> Result<(), LogError> {
+    for SegmentFile { path, .. } in segments(dir)?.iter().rev().take(2) {
+        let file = fs::File::open(path).map_err(LogError::io("read", path))?;
+        // Only what is on disk is dropped from memory.
+        file.sync_all().map_err(LogError::io("sync", path))?;
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+            .map_err(|error| LogError::io("read", path)(error.into()))?;
+    }
+    Ok(())
 }
 
 /// Events are at most that much earlier than the beginning of their segment.

@@ -50,6 +50,7 @@ pub fn forget_again(
     // With the time of the request, and also names that the state does not have.
     state.engine.note_forgotten(&later);
     state.commit()?;
+    state.store.merge_files()?;
     Ok(later.len())
 }
 

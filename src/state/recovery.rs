@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError, log_dir};
 use crate::config::Config;
-use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments};
+use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments, read_from_disk};
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
 use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
@@ -109,6 +109,9 @@ impl Recovered {
 /// checkpoint.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
     super::clock_correction::apply_requested(dir)?;
+    if has_segments(&log_dir(dir))? {
+        read_from_disk(&log_dir(dir))?;
+    }
     let open = || recover(config, open_store(config, dir, Store::open_comparing_later)?, dir, is_cancelled, &mut Err);
     match open() {
         // Not compared, so the database may be the reason: now it is compared first.
@@ -240,6 +243,7 @@ pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result
         std::fs::rename(&log, &moved_to).map_err(failed)?;
     }
     state.write_checkpoint(0)?;
+    state.store.merge_files()?;
     repair.moved_to = Some(moved_to);
     Ok(Some(repair))
 }

@@ -163,6 +163,18 @@ impl CheckpointWriter {
         result.map(|()| true)
     }
 
+    /// As `write`, and merges all files. Waits until that is done.
+    pub(super) fn write_merged(&mut self, changes: &MemTable, settings: DatabaseSettings) -> Result<(), StoreError> {
+        let target = self.target();
+        target.files.finish_merge();
+        target.files.request_merge();
+        target.write(changes, settings)?;
+        // It needs the files.
+        target.compaction.cancel();
+        target.files.merge_now();
+        Ok(())
+    }
+
     /// The comparison is not made. Nothing is being written.
     pub(super) fn drop_comparison(&mut self) -> Result<(), StoreError> {
         self.target().comparison.take().map_or(Ok(()), Comparison::skip)

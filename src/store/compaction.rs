@@ -193,7 +193,7 @@ impl Compaction {
 
     /// Cancels the compaction in progress, and waits until its thread has ended: some 20
     /// ms, longer while a large database is opened.
-    fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         let Some(CompactionJob { into, is_cancelled, thread }) = self.running.take() else { return };
         is_cancelled.store(true, Ordering::Relaxed);
         match thread.join() {

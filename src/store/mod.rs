@@ -365,6 +365,17 @@ impl Store {
         self.finish_checkpoint()
     }
 
+    /// Merges all checkpoint files into a base. Ends what has changed the state without the log: a damaged delta is
+    /// replaced by the log alone ([`UnusableDeltas`]).
+    pub fn merge_files(&mut self) -> Result<(), StoreError> {
+        self.finish_checkpoint()?;
+        self.freeze_changes();
+        let frozen = self.tree.frozen_changes().expect("changes are frozen");
+        self.writer.write_merged(&frozen, self.database_settings)?;
+        self.tree.drop_frozen();
+        Ok(())
+    }
+
     /// Memory of the changes since the last checkpoint began, bytes.
     pub fn changed_bytes(&self) -> usize {
         self.tree.newest_changes().bytes()

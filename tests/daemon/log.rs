@@ -146,6 +146,10 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
         let repaired = sandbox.json(["log", "repair", "--accept-loss"]).remove(0);
         assert!(repaired["moved_to"].as_str().unwrap().ends_with("log.damaged-1"), "{case}: {repaired}");
         assert_eq!(repaired["kept_events"].as_u64().unwrap() > 0, case == "damaged", "{case}: {repaired}");
+        // A delta that is damaged later is replaced by the new log, which has nothing of the repair.
+        let checkpoints = fs::read_dir(sandbox.state().join("checkpoints")).unwrap();
+        let names: Vec<_> = checkpoints.map(|file| file.unwrap().file_name()).collect();
+        assert!(names.len() == 1 && names[0].to_str().unwrap().ends_with(".base"), "{case}: {names:?}");
         let kept = listed(&sandbox);
         // The killed daemon had no checkpoint with servers.
         assert_eq!(kept.is_empty(), case == "header", "{case}: {kept:?}");

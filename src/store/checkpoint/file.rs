@@ -20,6 +20,8 @@ use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
 use crate::log::varint::{Cursor, put_u64};
 use crate::store::dir::files::io_error;
 use crate::store::error::StoreError;
@@ -119,6 +121,8 @@ impl Writer {
         let Writer { out, path, bytes, .. } = self;
         let file = out.into_inner().map_err(|error| io_error("write to", &path)(error.into_error()))?;
         file.sync_all().map_err(io_error("sync", &path))?;
+        // It is read back from the disk. Without this, from memory.
+        _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
         Ok(bytes)
     }
 

@@ -264,9 +264,17 @@ impl CheckpointFiles {
         }
     }
 
+    /// Merges the files, and waits until that is done. The database must have their changes.
+    pub(super) fn merge_now(&mut self) {
+        self.finish_merge();
+        if self.files.len() > 1 {
+            self.begin_merge();
+            self.finish_merge();
+        }
+    }
+
     /// Waits for the merge in progress.
-    #[cfg(test)]
-    fn finish_merge(&mut self) {
+    pub(super) fn finish_merge(&mut self) {
         if let Some(merge) = self.merge.take() {
             self.end_merge(merge);
         }
