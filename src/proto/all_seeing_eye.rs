@@ -61,7 +61,7 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
             }
         }
     }
-    let announced = number(header.players, u32::try_from(PLAYERS_MAX).unwrap_or(u32::MAX));
+    let announced = number(header.players, SLOTS_MAX);
     let game = short_text(header.game);
     let is_full = !is_cut && announced.is_none_or(|announced| has_enough_entries(players.len(), announced));
     Ok(Snapshot {

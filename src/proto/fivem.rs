@@ -39,6 +39,9 @@ struct Counts {
     slots: u32,
 }
 
+/// The name of everybody in a list that is only for those with a token.
+const HIDDEN_NAME: &str = "Player";
+
 /// An entry of the list. Its identifiers are not read.
 #[derive(Debug, Deserialize)]
 struct Entry {
@@ -82,8 +85,10 @@ impl FiveMQuery {
         };
         let entries: Vec<Entry> = serde_json::from_slice(document).map_err(|_| IgnoreReason::Malformed)?;
         let players: Vec<Player> = entries.iter().take(PLAYERS_MAX).map(player).collect();
-        // An empty list is one that the server hides.
-        let is_whole = !players.is_empty() && entries.len() <= PLAYERS_MAX;
+        // An empty list is one that the server hides, and so is one without names.
+        let is_hidden = entries.iter().all(|entry| entry.name == HIDDEN_NAME);
+        let is_whole = !is_hidden && entries.len() <= PLAYERS_MAX;
+        let players = if is_hidden { Vec::new() } else { players };
         Ok(Step::Done(Box::new(counts.snapshot(self.game, t_ms, players, is_whole))))
     }
 }
@@ -242,7 +247,9 @@ mod tests {
         assert_eq!((partial.completeness, partial.count, partial.t_ms), (Completeness::Partial, Some(2), 1));
         // A hidden list, too few of the announced players, and more than are read.
         let long = format!("[{}{{\"name\":\"n\"}}]", "{\"name\":\"n\"},".repeat(PLAYERS_MAX));
-        for (players, list) in [(2, "[]"), (20, r#"[{"name":"n"}]"#), (1_025, &long)] {
+        let nameless =
+            r#"[{"endpoint":"127.0.0.1","id":0,"identifiers":[],"name":"Player","ping":0},{"name":"Player"}]"#;
+        for (players, list) in [(2, "[]"), (2, nameless), (20, r#"[{"name":"n"}]"#), (1_025, &long)] {
             let mut query = self::query();
             query.handle_datagram(1, &response(&DYNAMIC.replace(":2,", &format!(":{players},"))));
             let Step::Done(snapshot) = query.handle_datagram(2, &response(list)) else { panic!() };

@@ -15,6 +15,12 @@ use crate::model::{Completeness, Snapshot};
 /// Most datagrams of one reply.
 const DATAGRAMS_MAX: usize = 64;
 
+/// A number that is smaller by so much is one of a new round.
+const QUERY_IDS_UNTIL_WRAP: u64 = 50;
+
+/// Its list goes on with players who have left, and have other numbers.
+const BATTLEFIELD_1942: &str = "bfield1942";
+
 /// One `\status\` request and its reply.
 #[derive(Clone, Debug, Default)]
 pub struct StatusQuery {
@@ -47,11 +53,15 @@ impl StatusQuery {
         let info = Infostring::read(&whole);
         let table = read_table(&info, PlayerTable::default());
         let announced = info.number(&["numplayers"]);
-        let (players, unusable) = table.into_players();
+        let game = info.game(&["gamename", "gameid", "game_id"], games::id_by_port("gamespy1", self.port));
+        let (mut players, unusable) = table.into_players();
+        if game == BATTLEFIELD_1942 {
+            players.truncate(announced.map_or(players.len(), |announced| announced as usize));
+        }
         let is_full = is_complete && is_full_list(players.len(), unusable, announced);
         Some(Snapshot {
             t_ms: self.last_received_ms,
-            game: info.game(&["gamename", "gameid", "game_id"], games::id_by_port("gamespy1", self.port)),
+            game,
             map: info.text(&["mapname", "map", "mapid"]),
             hostname: info.text(&["hostname", "servername"]),
             slots: info.number(&["maxplayers"]).unwrap_or(0),
@@ -88,8 +98,8 @@ impl Exchange for StatusQuery {
             return Step::Ignore(IgnoreReason::BadFragment);
         }
         if self.query_id != Some(query_id) {
-            // The reply to a repeated request; datagrams of two replies are not mixed.
-            if self.query_id.is_some_and(|current| query_id < current) {
+            // The reply to a repeated request; datagrams of two replies are not mixed. Unreal counts to 100, then from 1.
+            if self.query_id.is_some_and(|current| query_id < current && current - query_id < QUERY_IDS_UNTIL_WRAP) {
                 return Step::Ignore(IgnoreReason::UnexpectedMessage);
             }
             self.query_id = Some(query_id);
@@ -185,6 +195,28 @@ mod tests {
             };
             assert_eq!((snapshot.completeness, snapshot.count), want, "1 of {announced}");
         }
+    }
+
+    #[test]
+    fn battlefield_1942_lists_those_who_left_behind_those_who_play() {
+        let reply = |game: &str| {
+            let reply = format!(
+                "\\gamename\\{game}\\numplayers\\1\\playername_0\\One\\score_0\\7\\playername_1\\Gone\\score_1\\9\\final\\\\queryid\\1.1"
+            );
+            let Step::Done(snapshot) = StatusQuery::new(23_000).handle_datagram(1, reply.as_bytes()) else { panic!() };
+            snapshot
+        };
+        assert_eq!(names(&reply("bfield1942")), [("One", Some(7), None)]);
+        assert_eq!((reply("bfield1942").completeness, reply("other").players.len()), (Completeness::Full, 2));
+    }
+
+    #[test]
+    fn number_of_a_reply_begins_again_after_100() {
+        let numbered = |bytes: &[u8], number: &str| String::from_utf8(bytes.to_vec()).unwrap().replace("9.", number);
+        let mut query = StatusQuery::new(7_778);
+        assert_eq!(query.handle_datagram(1, numbered(FIRST, "100.").as_bytes()), Step::Wait);
+        assert_eq!(query.handle_datagram(2, numbered(FIRST, "2.").as_bytes()), Step::Wait);
+        assert!(matches!(query.handle_datagram(2, numbered(SECOND, "2.").as_bytes()), Step::Done(_)));
     }
 
     #[test]

@@ -153,7 +153,9 @@ fn sample(list: &Value) -> Option<Vec<Player>> {
     names.map(|name| name.filter(|name| is_player_name(name)).map(player)).collect()
 }
 
+/// Players of Bedrock on a server for both have a mark before their name, usually a dot.
 fn is_player_name(name: &str) -> bool {
+    let name = name.strip_prefix(['.', '*', '-', '+']).unwrap_or(name);
     (1..=16).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
@@ -187,7 +189,7 @@ mod tests {
         [&number(text.len() + 3)[..], &[0], &number(text.len()), text.as_bytes()].concat()
     }
 
-    const SMALL: &str = r#"{"version":{"name":"Paper 1.20.1","protocol":763},"players":{"max":20,"online":2,"sample":[{"name":"Steve","id":"0"},{"name":"alex_7","id":"1"}]},"description":{"text":"A ","extra":[{"text":"small "},"host"]}}"#;
+    const SMALL: &str = r#"{"version":{"name":"Paper 1.20.1","protocol":763},"players":{"max":20,"online":2,"sample":[{"name":".Steve","id":"0"},{"name":"alex_7","id":"1"}]},"description":{"text":"A ","extra":[{"text":"small "},"host"]}}"#;
 
     #[test]
     fn sample_of_all_players_is_a_full_list() {
@@ -201,7 +203,7 @@ mod tests {
             assert_eq!((snapshot.game.as_str(), snapshot.hostname.as_str()), ("MINECRAFT", "A small host"));
             assert_eq!((snapshot.slots, snapshot.completeness, snapshot.count), (20, Completeness::Full, None));
             let names: Vec<_> = snapshot.players.iter().map(|player| player.name.as_str()).collect();
-            assert_eq!(names, ["Steve", "alex_7"]);
+            assert_eq!(names, [".Steve", "alex_7"]);
             assert_eq!(query.details(b"", DetailLevel::Summary).version.as_deref(), Some("Paper 1.20.1"));
         }
     }

@@ -55,16 +55,23 @@ fn team(line: &[u8]) -> &[u8] {
     words(&line[..open]).nth(2).or_else(|| words(&line[close + 1..]).next()).unwrap_or_default()
 }
 
-/// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The
-/// name may contain quotes, so it ends at the last quote.
+/// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The name may contain quotes, so it ends at the
+/// last quote. FTE has the team as another text before the name, an extension of Call of Duty the player's number as one after
+/// it.
 fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
     let open = line.iter().position(|&b| b == b'"')?;
     let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
+    let texts = &line[open + 1..close];
+    let name = match memchr::memmem::find(texts, b"\" \"") {
+        None => texts,
+        Some(end) if texts[end + 3..].iter().all(u8::is_ascii_digit) => &texts[..end],
+        Some(end) => &texts[end + 3..],
+    };
     let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
     let score = score(columns.next()?)?;
     let ping: i32 = columns.next()?.parse().ok()?;
     Some(Player {
-        name: decode_name(&line[open + 1..close]),
+        name: decode_name(name),
         points: Some(points(score)),
         ping: (ping >= 0).then_some(ping),
         ..Player::default()
@@ -88,6 +95,10 @@ mod tests {
     #[test]
     fn team_is_before_or_after_the_name_and_belongs_to_its_player() {
         let lines = b"3 40 14 \"blue \"x\" one\"\n\nnonsense\n5 40 \"none\"\r\n-1 0 \"warsow\" 2\n7 8 5 \"cut\"";
+        for texts in ["\"Bob\"", "\"Bob\" \"1234\"", "\"red\" \"Bob\""] {
+            let list = PlayerLines::read(format!("5 30 {texts}\n").as_bytes(), player_name);
+            assert_eq!(list.players[0].name, "Bob", "{texts}");
+        }
         let list = PlayerLines::read(lines, player_name);
         let names: Vec<_> = list.players.iter().map(|player| player.name.as_str()).collect();
         assert_eq!(names, ["blue \"x\" one", "none", "warsow"]);

@@ -2,7 +2,9 @@
 //!
 //! The reply has no nonce. A long one is sent as several datagrams without number or end mark:
 //! the first contains the infostring, and each is filled nearly to the size of a network packet
-//! before the next one begins.
+//! before the next one begins. Some servers (FTEQW, qwsv) send a long reply as one larger datagram.
+//! The last datagram may be a full one by chance: so a reply is complete, too, when the reply to a
+//! repeated request has as many datagrams.
 
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
@@ -20,6 +22,9 @@ const HEADER: &[u8] = b"\xff\xff\xff\xffn";
 /// Servers (mvdsv, ezquake) send when 1,400 bytes are reached; a line has at most 160.
 const FULL_DATAGRAM_BYTES_MIN: usize = 1_200;
 
+/// A datagram that is longer than this is the whole reply: a server that fills several sends none.
+const FULL_DATAGRAM_BYTES_MAX: usize = 1_460;
+
 /// Most datagrams of one reply. A server has at most 32 players and 32 spectators.
 const DATAGRAMS_MAX: usize = 8;
 
@@ -33,6 +38,8 @@ pub struct StatusQuery {
     first: Option<Vec<u8>>,
     /// The other datagrams, without their headers, in order of arrival.
     others: Vec<Vec<u8>>,
+    /// How many others the reply before had.
+    others_before: Option<usize>,
     last_received_ms: i64,
 }
 
@@ -92,6 +99,7 @@ impl Exchange for StatusQuery {
         if is_first {
             // The reply to a repeated request replaces the one before it.
             if self.first.is_some() {
+                self.others_before = Some(self.others.len());
                 self.others.clear();
             }
             self.first = Some(body.to_vec());
@@ -103,7 +111,7 @@ impl Exchange for StatusQuery {
             self.others.push(body.to_vec());
         }
         self.last_received_ms = t_ms;
-        let is_last = bytes.len() < FULL_DATAGRAM_BYTES_MIN
+        let is_last = !(FULL_DATAGRAM_BYTES_MIN..=FULL_DATAGRAM_BYTES_MAX).contains(&bytes.len())
             || self.others.iter().any(|other| other.len() + HEADER.len() < FULL_DATAGRAM_BYTES_MIN);
         match is_last.then(|| self.snapshot(Completeness::Full)).flatten() {
             Some(snapshot) => Step::Done(Box::new(snapshot)),
@@ -122,7 +130,8 @@ impl Exchange for StatusQuery {
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        self.snapshot(Completeness::Partial)
+        // The time for more has passed.
+        self.snapshot(Completeness::full_if(self.others_before == Some(self.others.len())))
     }
 }
 
@@ -272,10 +281,19 @@ mod tests {
         assert_eq!(query.partial_snapshot(), None);
         let first = datagram(&format!("{INFO}{}", lines(0..12)));
         assert_eq!(query.handle_datagram(1, &first), Step::Wait);
-        // The reply to a repeated request does not add its players again.
-        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
         let snapshot = query.partial_snapshot().unwrap();
         assert_eq!((snapshot.players.len(), snapshot.completeness), (12, Completeness::Partial));
+        // The reply to a repeated request does not add its players again, and shows that there are no others.
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        let snapshot = query.partial_snapshot().unwrap();
+        assert_eq!((snapshot.players.len(), snapshot.completeness), (12, Completeness::Full));
+        // One of them has lost a datagram.
+        assert_eq!(query.handle_datagram(3, &first), Step::Wait);
+        assert_eq!(query.handle_datagram(3, &datagram(&lines(12..25))), Step::Wait);
+        assert_eq!(query.partial_snapshot().unwrap().completeness, Completeness::Partial);
+        let large = datagram(&format!("{INFO}{}", lines(0..16)));
+        let snapshot = done(StatusQuery::new().handle_datagram(1, &large));
+        assert_eq!((large.len() > FULL_DATAGRAM_BYTES_MAX, snapshot.completeness), (true, Completeness::Full));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Unreal 2: UT2003, UT2004, Killing Floor, Red Orchestra. The query port is the game port plus
 //! one. Two requests: details, then players. The player list takes several datagrams without
-//! number or end mark. The details announce the players without bots, and bots are listed with a
-//! ping of 0, so the list is complete when it has as many other entries as announced. There is no
-//! nonce.
+//! number or end mark. There is no nonce.
+//!
+//! The list is complete when it has as many entries, without those with a ping of 0, as the details announce. But UT2004 announces
+//! also bots as soon as somebody plays, and lists none: so a list is complete, too, when the reply to a repeated request has
+//! repeated all of its entries and has no other.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +26,9 @@ const REPLY_HEADER: [u8; 4] = [0x80, 0, 0, 0];
 /// Id of entries that are no players: scores of teams.
 const TEAM_ID: i32 = 0;
 
+/// A datagram of a list that is shorter had space for another entry, so it is the last. UT2004 sends 450 bytes at most.
+const FULL_DATAGRAM_BYTES_MIN: usize = 400;
+
 /// The most that is read of a list, bytes, with all its repetitions. 128 players with long names take 8 KB.
 const LIST_BYTES_MAX: usize = 64 << 10;
 
@@ -41,6 +46,10 @@ pub struct Unreal2Query {
     entries: Vec<Entry>,
     /// The ids of the entries.
     ids: BTreeSet<i32>,
+    /// Those of them that have come again since the last new one.
+    repeated: BTreeSet<i32>,
+    /// A datagram of the list was short.
+    has_end: bool,
     /// Bytes of the list, repeated ones included.
     list_bytes: usize,
     /// The list has an entry that could not be decoded.
@@ -74,7 +83,9 @@ impl Unreal2Query {
         // All entries count here, because a player with a ping of 0 need not be a bot.
         // Without any part of the list, nothing shows that few are missing.
         let has_list = self.list_bytes > 0 || details.players == 0;
-        let is_full = !self.is_cut && has_list && has_enough_entries(self.entries.len(), details.players);
+        let has_enough = has_list && has_enough_entries(self.entries.len(), details.players);
+        let is_full = !self.is_cut && (has_enough || self.is_repeated());
+        let unlisted = details.players.saturating_sub(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
         let by_type = games::by_type("unreal2", &details.game_type).map(|game| &game.id[..]);
         Snapshot {
             t_ms: self.last_received_ms,
@@ -85,15 +96,22 @@ impl Unreal2Query {
             players: self.entries.iter().map(|entry| entry.player.clone()).collect(),
             completeness: Completeness::full_if(is_full),
             count: Some(details.players).filter(|_| !is_full),
-            bots: None,
+            bots: (!has_enough && is_full).then_some(unlisted),
         }
+    }
+
+    /// Whether the reply to a repeated request has shown that nothing is missing.
+    fn is_repeated(&self) -> bool {
+        !self.ids.is_empty() && self.repeated.len() == self.ids.len()
     }
 
     fn done_if_complete(&self) -> Step {
         let humans = self.entries.iter().filter(|entry| !entry.player.bot).count();
         match &self.details {
-            Some(details) if humans >= details.players as usize && !self.is_cut => {
-                Step::Done(Box::new(self.snapshot(details)))
+            Some(details) if !self.is_cut => {
+                // Spectators are listed and not announced: there may be enough before the end.
+                let has_all = humans >= details.players as usize && (self.has_end || details.players == 0);
+                if has_all || self.is_repeated() { Step::Done(Box::new(self.snapshot(details))) } else { Step::Wait }
             }
             _ => Step::Wait,
         }
@@ -123,6 +141,7 @@ impl Exchange for Unreal2Query {
             (PLAYERS, Some(_)) if self.list_bytes + body.len() > LIST_BYTES_MAX => Step::Ignore(IgnoreReason::TooLarge),
             (PLAYERS, Some(_)) => {
                 self.list_bytes += body.len();
+                self.has_end |= bytes.len() < FULL_DATAGRAM_BYTES_MIN;
                 self.last_received_ms = t_ms;
                 self.add_players(body);
                 self.done_if_complete()
@@ -153,8 +172,9 @@ impl Unreal2Query {
         while !rest.is_empty() {
             match entry(&mut rest) {
                 Ok(Entry { id: TEAM_ID, .. }) => {}
-                Ok(entry) if self.ids.contains(&entry.id) => {}
+                Ok(entry) if self.ids.contains(&entry.id) => _ = self.repeated.insert(entry.id),
                 Ok(entry) if self.entries.len() < PLAYERS_MAX => {
+                    self.repeated.clear();
                     self.ids.insert(entry.id);
                     self.entries.push(entry);
                 }
@@ -295,14 +315,39 @@ mod tests {
         assert_eq!(query.request(), [0x79, 0, 0, 0, 2]);
         let first = list(&[entry(TEAM_ID, b"Red Team", 9), entry(4, b"One", 7)]);
         assert_eq!(query.handle_datagram(2, &first), Step::Wait);
-        // The reply to a repeated request contains the same player.
-        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
         let Step::Done(snapshot) = query.handle_datagram(3, &list(&[entry(5, b"Two", -1)])) else { panic!() };
         assert_eq!((snapshot.game.as_str(), snapshot.map.as_str()), ("ut2004", "DM-Rankin"));
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A red host", 16));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
         assert_eq!(players, [("One", Some(7), Some(40)), ("Two", Some(-1), Some(40))]);
         assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 3));
+    }
+
+    #[test]
+    fn repeated_list_is_complete_though_bots_are_announced() {
+        let mut query = Unreal2Query::new(7_778);
+        assert_eq!(query.handle_datagram(1, &details_reply(8)), Step::Send);
+        let [first, second] = [list(&[entry(4, b"One", 7), entry(5, b"Two", 9)]), list(&[entry(6, b"Three", 0)])];
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        // Of the repeated list, the part that was lost comes first.
+        assert_eq!(query.handle_datagram(3, &second), Step::Wait);
+        assert_eq!(query.partial_snapshot().unwrap().completeness, Completeness::Partial);
+        assert_eq!(query.handle_datagram(3, &first), Step::Wait);
+        let Step::Done(snapshot) = query.handle_datagram(4, &second) else { panic!() };
+        assert_eq!((snapshot.players.len(), snapshot.completeness), (3, Completeness::Full));
+        assert_eq!((snapshot.bots, snapshot.count), (Some(5), None));
+    }
+
+    #[test]
+    fn list_with_spectators_is_not_complete_before_its_end() {
+        let mut query = Unreal2Query::new(7_778);
+        assert_eq!(query.handle_datagram(1, &details_reply(16)), Step::Send);
+        let entries = |ids: std::ops::Range<i32>| ids.map(|id| entry(id, b"a name", 1)).collect::<Vec<_>>();
+        let full = list(&entries(1..18));
+        assert!(full.len() >= FULL_DATAGRAM_BYTES_MIN);
+        assert_eq!(query.handle_datagram(2, &full), Step::Wait);
+        let Step::Done(snapshot) = query.handle_datagram(3, &list(&entries(18..20))) else { panic!() };
+        assert_eq!((snapshot.players.len(), snapshot.completeness), (19, Completeness::Full));
     }
 
     #[test]
