@@ -38,9 +38,11 @@ impl ScanOutcome {
         is_elsewhere.then(|| requested.with_scheme_and_port(scheme, *port))
     }
 
-    /// Why the first attempt failed, the one with the scheme and port of the URL.
+    /// Why the first attempt failed, the one with the scheme and port of the URL; a local fault on one of its addresses says
+    /// nothing.
     pub fn first_miss(&self) -> Option<MissReason> {
-        self.attempts.first().and_then(|attempt| attempt.result.err())
+        let is_told = |attempt: &&Attempt| attempt.result.err().is_none_or(|reason| !reason.is_local_fault());
+        self.attempts.iter().find(is_told).or(self.attempts.first()).and_then(|attempt| attempt.result.err())
     }
 }
 

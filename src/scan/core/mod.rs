@@ -331,6 +331,9 @@ impl ScanCore {
     fn fail_address(&mut self, token: ScanToken, reason: MissReason) {
         let scan = self.scans.get_mut(&token).expect("a scan in flight");
         if scan.address_index + 1 == scan.addresses.ips.len() {
+            // This machine may have no IPv6: what the other addresses have shown counts.
+            let shown = scan.tried.iter().filter_map(|attempt| attempt.result.err()).find(|it| !it.is_local_fault());
+            scan.shown_miss = shown.filter(|_| reason.is_local_fault());
             return self.finish_scan(token, Err(reason));
         }
         scan.record_attempt(Err(reason));

@@ -59,6 +59,8 @@ pub(super) struct Scan {
     pub(super) drops_at_start: u64,
     pub(super) capture: Option<Box<Capture>>,
     pub(super) tried: Vec<Attempt>,
+    /// Why the server counts as missed, if the last attempt does not say it.
+    pub(super) shown_miss: Option<MissReason>,
     /// Addresses that the scan has locked, or waits for.
     pub(super) locked: SmallVec<[SocketAddr; 1]>,
     /// Quick probes of this scan whose replies may still come.
@@ -121,6 +123,7 @@ impl Scan {
             drops_at_start: 0,
             capture: None,
             tried: Vec::new(),
+            shown_miss: None,
             locked: SmallVec::new(),
             probes: Vec::new(),
             request,

@@ -553,10 +553,15 @@ fn addresses_of_a_host_name_are_tried_in_order() {
     let (closed, open) = (address_of(9), address_of(13));
     assert_eq!((mixed(9), mixed(13), closed.port()), (Kind::Closed, Kind::Liar, open.port()));
     let [closed, open, excluded] = [closed.ip(), open.ip(), IpAddr::from([10, 0, 0, 1])];
-    for (host, ips, want) in [
-        ("two.test", vec![open, closed], vec![Err(MissReason::Refused), Ok(())]),
-        ("none.test", vec![closed], vec![Err(MissReason::Refused)]),
-        ("excluded.test", vec![excluded, open], vec![Err(MissReason::NotPublic), Ok(())]),
+    let without_socket = IpAddr::from([0x2a01, 4, 0, 0, 0, 0, 0, 1]);
+    let (refused, failed) = (Err(MissReason::Refused), Err(MissReason::SendFailed));
+    for (host, ips, want, miss) in [
+        ("two.test", vec![open, closed], vec![refused, Ok(())], None),
+        ("none.test", vec![closed], vec![refused], Some(MissReason::Refused)),
+        ("excluded.test", vec![excluded, open], vec![Err(MissReason::NotPublic), Ok(())], None),
+        // The server is missed, though this machine has no IPv6.
+        ("dead.test", vec![without_socket, closed], vec![refused, failed], Some(MissReason::Refused)),
+        ("unreachable.test", vec![without_socket], vec![failed], Some(MissReason::SendFailed)),
     ] {
         let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
         let url = ServerUrl::parse(&format!("quake3://{host}:{}", address_of(13).port())).unwrap();
@@ -576,5 +581,7 @@ fn addresses_of_a_host_name_are_tried_in_order() {
         let outcome = world.core.take_outcomes(1).remove(0);
         let results: Vec<_> = outcome.attempts.iter().map(|attempt| attempt.result).collect();
         assert_eq!(results, want, "{outcome:?}");
+        assert_eq!(outcome.result.as_ref().err().map(|miss| miss.reason), miss, "{outcome:?}");
+        assert_eq!(outcome.first_miss().filter(|_| miss.is_some()), miss, "{outcome:?}");
     }
 }

@@ -314,6 +314,10 @@ impl ScanCore {
         if let Some(capture) = &mut scan.capture {
             capture.add(at.unix_ms, bytes);
         }
+        // Also what is not usable yet: some servers must answer twice.
+        if let Some(ip) = scan.ip() {
+            self.silent_hosts.record_reply(ip);
+        }
         if !matches!(step, Step::Ignore(_) | Step::Fail(_)) {
             if !std::mem::replace(&mut scan.is_answered, true) && scan.target().effort == Effort::QuickProbe {
                 // The rest of the reply may take longer than the next probe would have waited.
@@ -323,9 +327,6 @@ impl ScanCore {
             }
             scan.held_bytes += bytes.len();
             self.held_bytes += bytes.len();
-            if let Some(ip) = scan.ip() {
-                self.silent_hosts.record_reply(ip);
-            }
             self.record_round_trip(token, at.elapsed);
         }
         self.follow(token, step, bytes);
@@ -426,12 +427,13 @@ impl ScanCore {
         if let Ok(snapshot) = &mut result {
             snapshot.drop_impossible_values();
         }
+        scan.record_attempt(result.as_ref().map(|_| ()).map_err(|&reason| reason));
+        let result = result.map_err(|reason| scan.shown_miss.unwrap_or(reason));
         match &result {
             Ok(Snapshot { completeness: Completeness::Full, .. }) => self.counters.snapshots.increment(),
             Ok(_) => self.counters.partials.increment(),
             Err(reason) => self.counters.miss(*reason).increment(),
         }
-        scan.record_attempt(result.as_ref().map(|_| ()).map_err(|&reason| reason));
         self.outcomes.push_back(ScanOutcome {
             id: scan.request.id,
             server: scan.request.server,
