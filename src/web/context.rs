@@ -26,7 +26,7 @@ pub(super) struct WebContext {
     /// Empty until the state is open.
     backend: OnceLock<Arc<dyn Backend>>,
     is_stopping: AtomicBool,
-    engine_requests: Semaphore,
+    engine_requests: Arc<Semaphore>,
     /// Answers of the last second, by request: of the status, windows, and for clients that begin to watch changes.
     shared_answers: Cache<String, Arc<dyn Any + Send + Sync>>,
     /// Clients that watch changes.
@@ -59,7 +59,7 @@ impl WebContext {
         WebContext {
             backend: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
-            engine_requests: Semaphore::new(ENGINE_REQUESTS_MAX),
+            engine_requests: Arc::new(Semaphore::new(ENGINE_REQUESTS_MAX)),
             shared_answers: Cache::builder()
                 .max_capacity(LIVE_STREAMS_MAX as u64)
                 .time_to_live(ANSWERS_AGE_MAX)
@@ -123,12 +123,12 @@ impl WebContext {
     }
 
     /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests are at the daemon at
-    /// once; others wait here. After the timeout the request is withdrawn.
+    /// once; others wait here. After the timeout the request is withdrawn, and holds its place until no thread works on it.
     pub async fn ask<R: Read>(&self, request: R) -> Result<R::Answer, Problem> {
         let backend = self.backend()?;
         let answer = timeout(self.limits.engine_timeout, async {
-            let _permit = self.engine_requests.acquire().await.expect("the semaphore is never closed");
-            backend.answer(request).await
+            let place = self.engine_requests.clone().acquire_owned().await.expect("the semaphore is never closed");
+            backend.answer_holding(request, place).await
         });
         match answer.await {
             Ok(answer) => Ok(answer?),

@@ -121,9 +121,24 @@ pub trait Backend: Send + Sync + 'static {
 impl dyn Backend {
     /// The answer to a request that only reads. Dropping the future withdraws it.
     pub async fn answer<R: Read>(self: Arc<Self>, request: R) -> Result<R::Answer, ApiError> {
+        self.answer_holding(request, ()).await
+    }
+
+    /// As [`Backend::answer`]. `place` is dropped when no thread works on the request any more: dropping the future does
+    /// not end work that has begun.
+    async fn answer_holding<R: Read>(
+        self: Arc<Self>,
+        request: R,
+        place: impl Send + 'static,
+    ) -> Result<R::Answer, ApiError> {
         checked(&request)?;
+        let boards = request.boards();
         let (reply, answer) = oneshot::channel();
-        self.read(request.boards(), Box::new(move |host| _ = reply.send(request.answer(host)))).await?;
+        let read: ReadWork = Box::new(move |host| {
+            _ = reply.send(request.answer(host));
+            drop(place);
+        });
+        self.read(boards, read).await?;
         answer.await.map_err(|_| ApiError::new(ErrorCode::Stopping, "the daemon is stopping"))?
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of the web interface with an engine that is slow or absent. Routes and answers are
 //! tested with the real daemon, in `tests/daemon/web`.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ struct SlowEngine {
     permits: Semaphore,
     running: AtomicUsize,
     running_max: AtomicUsize,
+    /// Dropping the future does not end the work.
+    works_on: AtomicBool,
     /// Empty.
     state: Mutex<State>,
     _dir: tempfile::TempDir,
@@ -90,6 +92,7 @@ impl SlowEngine {
             permits: Semaphore::new(0),
             running: 0.into(),
             running_max: 0.into(),
+            works_on: false.into(),
             state: Mutex::new(state),
             _dir: dir,
         })
@@ -107,15 +110,19 @@ impl Drop for Running<'_> {
 
 impl Backend for SlowEngine {
     fn read(self: Arc<Self>, _: Option<BoardsSelector>, read: ReadWork) -> BoxFuture<'static, Result<(), ApiError>> {
-        async move {
+        let works_on = self.works_on.load(Ordering::SeqCst);
+        let work = async move {
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             let _running = Running(&self.running);
             self.running_max.fetch_max(running, Ordering::SeqCst);
             self.permits.acquire().await.expect("never closed").forget();
             read(&self.state.lock().expect("no panic").host(&Config::default()));
             Ok(())
+        };
+        match works_on {
+            true => async { tokio::spawn(work).await.expect("no panic") }.boxed(),
+            false => work.boxed(),
         }
-        .boxed()
     }
 
     fn prepare(self: Arc<Self>, _: &'static str, _: &[u8]) -> Result<AdminWork, ApiError> {
@@ -159,6 +166,23 @@ async fn engine_that_does_not_answer_gives_503_and_requests_are_withdrawn() {
     check(&get(address, "/readyz").await, 503, r#""code":"engine_not_responding""#);
     check(&get(address, "/metrics").await, 200, "\nclqd_engine_responding 0.0\n");
     assert_eq!(engine.running.load(Ordering::SeqCst), 0);
+    server.stop().await;
+}
+
+/// A thread that works on a request cannot be stopped: others wait until it is done.
+#[tokio::test]
+async fn work_that_took_too_long_keeps_its_place() {
+    let limits = WebLimits { engine_timeout: Duration::from_millis(20), ..long_limits() };
+    let (site, server, address) = start(limits).await;
+    let engine = SlowEngine::new();
+    engine.works_on.store(true, Ordering::SeqCst);
+    site.set_backend(engine.clone());
+    for number in 0..ENGINE_REQUESTS_MAX + 3 {
+        check(&get(address, &format!("/api/v1/servers?text={number}")).await, 503, r#""type":"/problems/busy""#);
+    }
+    assert_eq!(engine.running_max.load(Ordering::SeqCst), ENGINE_REQUESTS_MAX);
+    engine.permits.add_permits(1_000);
+    while !get(address, "/api/v1/servers?text=later").await.contains(" 200 ") {}
     server.stop().await;
 }
 
