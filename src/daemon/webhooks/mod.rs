@@ -182,17 +182,25 @@ impl Webhook {
         let mut look = Look::default();
         if self.wants(WebhookEvent::ServerDown) || self.wants(WebhookEvent::ServerUp) {
             let filter = ServerFilter { tag: self.config.tag.clone(), ..ServerFilter::default() };
-            let request = requests::ServersPage {
+            let mut request = requests::ServersPage {
                 filter,
                 after: None,
                 count: SERVERS_MAX,
                 order: ServerOrder::Added,
                 recent: false,
             };
-            let page = daemon.clone().read(request).await?;
-            // A server that has not answered yet is neither up nor down.
-            let seen = page.servers.into_iter().filter(|server| server.public.last_seen_ms.is_some());
-            look.servers = seen.map(|server| watched(server.public)).collect();
+            // A page examines some of the servers.
+            loop {
+                let page = daemon.clone().read(request.clone()).await?;
+                request.count -= u32::try_from(page.servers.len()).unwrap_or(u32::MAX).min(request.count);
+                // A server that has not answered yet is neither up nor down.
+                let seen = page.servers.into_iter().filter(|server| server.public.last_seen_ms.is_some());
+                look.servers.extend(seen.map(|server| watched(server.public)));
+                request.after = page.next;
+                if request.after.is_none() || request.count == 0 {
+                    break;
+                }
+            }
         }
         if self.wants(WebhookEvent::WeekClosed) {
             let windows = daemon.clone().read(requests::Windows { bytes: false }).await?;
