@@ -354,7 +354,7 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "public_url", ValueType::Text(public_url), Restart)
         .described(r#""""#, r#"The address under which visitors reach the site, such as "https://stats.example.org": http or https, without a path. Embed codes of banners begin with it. Empty: "http://" and the address of `web.listen`."#),
     key("web", "front_page_days_min", whole(0, 366, "days"), Restart)
-        .described("2", "The first page shows only servers that were seen on at least so many days and, once a week has been closed, have a rank: anyone can invent a server. If there is none, it shows all that are not greylisted."),
+        .described("2", "The first page shows only servers that were seen on at least so many days and, once a week has been closed, have a rank: anyone can invent a server. Before that, if there is none, it shows all that are not greylisted."),
     key("web", "tls_cert", ValueType::Text(optional_path), Restart)
         .described(r#""""#, "PEM file with the certificate of the port, followed by those of its issuers. With it the port speaks https only. A reload reads the file again. Empty: http."),
     key("web", "tls_key", ValueType::Text(optional_path), Restart)

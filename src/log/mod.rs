@@ -45,7 +45,9 @@ pub use self::history_writer::HistoryWriter;
 pub use self::replayed::ReplayedEvents;
 pub use self::retention::Retention;
 pub use self::rewriting::{SegmentRewriteError, SegmentRewriting};
-pub use self::segment::{Cut, LogReader, SegmentSummary, check, has_segments, position_before, read_from_disk, segments};
+pub use self::segment::{
+    Cut, LogReader, SegmentSummary, check, has_segments, position_before, read_from_disk, segments,
+};
 pub use self::writer::{Batch, BatchBuilder, LogWriter, SealedBatch, WriterSettings};
 
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), LogError> {

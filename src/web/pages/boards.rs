@@ -37,6 +37,9 @@ const MOVERS_AMONG: u32 = 30;
 /// Entries of a page of one board.
 const PAGE_ENTRIES: u32 = 50;
 
+/// How long a page waits for the positions in the window before.
+const PREVIOUS_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// The parameters of a page with boards.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -238,7 +241,9 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
     let before = parts.first().and_then(|board| place.window_before(&board.head.window));
     let players: Vec<PlayerSelector> = parts.iter().flat_map(BoardPart::players).collect();
     let previous = match before.filter(|_| !players.is_empty()) {
-        Some(before) => kept(self::parts(context, selector(Some(before)), BoardQuery::Positions { players }).await)?,
+        Some(before) => {
+            in_time(self::parts(context, selector(Some(before)), BoardQuery::Positions { players })).await?
+        }
         None => None,
     };
     let mut previous = previous.into_iter().flatten().map(|part| part.positions());
@@ -299,10 +304,10 @@ async fn one_ranking(
     let markup = html! {
         (heading(&board.head, all_windows, path, Some(ranking), week_coverage))
         ul .tabs {
-            li { a href={ (path) "?window=" (shown) "#boards" } { (text!("boards-all-rankings")) } }
+            li { a href={ (path) "?window=" (names::value(shown)) "#boards" } { (text!("boards-all-rankings")) } }
             @for other in Ranking::ALL {
                 li {
-                    a href={ (path) "?window=" (shown) "&ranking=" (other.name()) "#boards" } aria-current=[(other == ranking).then_some("page")] {
+                    a href={ (path) "?window=" (names::value(shown)) "&ranking=" (other.name()) "#boards" } aria-current=[(other == ranking).then_some("page")] {
                         (ranking_name(other).0)
                     }
                 }
@@ -345,7 +350,11 @@ async fn find(
 ) -> Result<Option<BoardPart>, Problem> {
     let query = |query| part(context, place.scope, place.window, ranking, query);
     let standing = |players| async { kept(query(BoardQuery::Positions { players }).await) };
-    let mut found = standing(vec![PlayerSelector::Name(name.to_owned())]).await?;
+    let mut found = match standing(vec![PlayerSelector::Name(name.to_owned())]).await {
+        // Players of several games have the name.
+        Err(problem) if problem.kind == ProblemKind::BadRequest => None,
+        found => found?,
+    };
     if found.as_ref().is_none_or(|board| board.entries.is_empty()) {
         let named = search::players(context, name, CANDIDATES).await?;
         let players: Vec<_> = named.iter().map(|player| PlayerSelector::Key(player.player_key)).collect();
@@ -394,12 +403,13 @@ pub(super) fn coverage(share: f64) -> Markup {
     html! { (text!("boards-coverage", share = percent(share))) " " }
 }
 
-/// The positions of these players in the window before; `None`: it is not kept.
+/// The positions of these players in the window before; `None`: it is not kept, or its boards are not in memory.
 async fn previous(context: &WebContext, place: &Place<'_>, board: &BoardPart) -> Result<PreviousPositions, Problem> {
     let players: Vec<PlayerSelector> = board.players().collect();
     let Some(before) = place.window_before(&board.head.window).filter(|_| !players.is_empty()) else { return Ok(None) };
     let query = BoardQuery::Positions { players };
-    Ok(kept(part(context, place.scope, Some(before), board.head.ranking, query).await)?.map(|part| part.positions()))
+    let before = part(context, place.scope, Some(before), board.head.ranking, query);
+    Ok(in_time(before).await?.map(|part| part.positions()))
 }
 
 impl<'p> Place<'p> {
@@ -426,6 +436,16 @@ pub(super) fn window_text(window: &WindowView) -> String {
             format!("{}, {}", window.window, days(start_ms, end_ms))
         }
         _ => window.window.clone(),
+    }
+}
+
+/// What a page can do without. `None`: the window is not kept, or its boards are being built: that takes long with millions of
+/// players.
+async fn in_time<T>(found: impl Future<Output = Result<T, Problem>>) -> Result<Option<T>, Problem> {
+    match timeout(PREVIOUS_WAIT_MAX, found).await {
+        Err(_) => Ok(None),
+        Ok(Err(problem)) if problem.kind == ProblemKind::Busy => Ok(None),
+        Ok(found) => kept(found),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::format::utc;
+use super::format::{day_ms, utc};
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS, parse_week_label};
 use crate::web::texts::{decimal, grouped, text};
@@ -23,9 +23,19 @@ pub(super) struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Start of a slot, Unix ms.
+    /// Start of a slot, Unix ms; of a slot of days, midnight of its first day in UTC, so that its date is right.
     pub fn slot_start_ms(&self, slot: usize) -> i64 {
-        self.newest_ms - (self.values.len() - 1 - slot) as i64 * self.slot_ms
+        let newest_ms = if self.is_of_days() { day_ms(self.newest_ms) } else { self.newest_ms };
+        newest_ms - (self.values.len() - 1 - slot) as i64 * self.slot_ms
+    }
+
+    fn is_of_days(&self) -> bool {
+        self.slot_ms >= DAY_MS
+    }
+
+    /// What follows a text about the times: days are those of the site, others are in UTC.
+    pub fn zone(&self) -> &'static str {
+        if self.is_of_days() { "" } else { ", UTC" }
     }
 
     /// Begins with the first value; at least [`SLOTS_MIN`] slots remain.
@@ -96,7 +106,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     html! {
         figure {
             svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" }
-                data-values=(values(series.values)) data-newest=(series.newest_ms) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
+                data-values=(values(series.values)) data-newest=(series.slot_start_ms(series.values.len().saturating_sub(1))) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id={ (id) "-title" } {
                     @match newest {
                         Some(newest) => (text!("chart-title-newest", title = title, unit = unit, newest = rounded(newest), largest = rounded(largest))),
@@ -124,7 +134,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 path .points d=(points(series.values, &scale)) {}
             }
             figcaption {
-                (text!("chart-caption", title = title, unit = unit)) " "
+                (text!("chart-caption", title = title, unit = unit, zone = series.zone())) " "
                 @if series.is_running { (text!("chart-running")) " " }
                 a href=(table) { (text!("chart-table")) }
             }

@@ -62,7 +62,7 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
         match boards::all_tops(context, &scope, Some(&window.window), PLAYERS).await {
             Ok(boards) => entries.push((window, boards)),
             // The week was deleted meanwhile, or is being built.
-            Err(problem) if matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Conflict) => (),
+            Err(Problem { kind: ProblemKind::NotFound | ProblemKind::Conflict | ProblemKind::Busy, .. }) => (),
             Err(problem) => return Err(problem),
         }
     }

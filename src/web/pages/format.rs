@@ -6,7 +6,8 @@ use chrono::{DateTime, Datelike, Weekday};
 use maud::{Markup, html};
 
 use crate::model::Ranking;
-use crate::model::calendar::{HOUR_MS, MINUTE_MS};
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
+use crate::rank::elo;
 use crate::web::texts::{decimal, grouped, text};
 
 /// `1,204`.
@@ -19,7 +20,7 @@ pub(super) fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
         Ranking::Clq1 => decimal(format!("{score:.3}")),
         Ranking::Clq2 | Ranking::Points => grouped(score as i64),
-        Ranking::Elo => format!("{score:.0}"),
+        Ranking::Elo => elo::shown(score).to_string(),
         Ranking::Time => duration((score * 1_000.0) as i64),
     }
 }
@@ -46,11 +47,16 @@ pub(super) fn ranking_meaning(ranking: Ranking) -> (Cow<'static, str>, Cow<'stat
     }
 }
 
-/// `23 to 29 Nov 2026`: the first and the last day of a period between two midnights. Days begin in the time zone of the
-/// site: 13 hours after a midnight in a zone from UTC-10 to UTC+13 the date is the same in UTC.
+/// Midnight in UTC of the day that begins then in the time zone of the site: 13 hours after a midnight in a zone from UTC-10
+/// to UTC+13 the date is the same in UTC.
+pub(super) fn day_ms(midnight_ms: i64) -> i64 {
+    (midnight_ms + 13 * HOUR_MS).div_euclid(DAY_MS) * DAY_MS
+}
+
+/// `23 to 29 Nov 2026`: the first and the last day of a period between two midnights in the time zone of the site.
 pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
     let date = |at_ms: i64| DateTime::from_timestamp_millis(at_ms).unwrap_or_default().date_naive();
-    let (first, last) = (date(start_ms + 13 * HOUR_MS), date(end_ms - 11 * HOUR_MS));
+    let (first, last) = (date(day_ms(start_ms)), date(day_ms(end_ms) - DAY_MS));
     let (day, month, year) = (last.day(), month(last.month()), last.year().to_string());
     let days = match () {
         () if first == last => text!("date", day = day, month = month, year = year),
@@ -165,7 +171,7 @@ mod tests {
     #[test]
     fn scores_have_the_unit_of_their_ranking() {
         assert_eq!(score(Ranking::Clq1, 0.0254), "0.025");
-        assert_eq!(score(Ranking::Elo, 1_012.6), "1013");
+        assert_eq!(score(Ranking::Elo, 1_012.5), "1013");
         assert_eq!(score(Ranking::Time, 11_100.0), "3 h 05 min");
         assert_eq!(score(Ranking::Points, -12_000.0), "-12,000");
     }

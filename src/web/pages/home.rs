@@ -21,8 +21,8 @@ use crate::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
 use crate::web::texts::{rich_text, text};
 
-/// Servers online that are looked at.
-const CANDIDATES: u32 = 200;
+/// Servers online that are looked at. Anyone can invent servers with many players, 64 at each address.
+const CANDIDATES: u32 = 1_000;
 const BUSIEST_SERVERS: usize = 10;
 const FULL_SERVERS: usize = 10;
 const GAMES: usize = 8;
@@ -125,12 +125,12 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     Ok(Page { title: None, ..Page::new("", body) }.with(about))
 }
 
-/// Servers that were seen on so many days and, once a week has been closed, have a rank: invented ones are new. All of them, if
-/// there is no such server, because the site is new itself.
+/// Servers that were seen on so many days and, once a week has been closed, have a rank: invented ones are new. Before that,
+/// all of them, if there is no such server, because the site is new itself.
 fn settled(servers: Vec<ServerSummary>, days_min: u32, has_closed_week: bool) -> Vec<ServerSummary> {
     let is_settled =
         |server: &PublicServer| server.days_seen >= days_min && (!has_closed_week || server.rank.is_some());
-    match servers.iter().any(|server| is_settled(&server.public)) {
+    match has_closed_week || servers.iter().any(|server| is_settled(&server.public)) {
         true => servers.into_iter().filter(|server| is_settled(&server.public)).collect(),
         false => servers,
     }
@@ -198,7 +198,8 @@ mod tests {
         let servers = [server(1, 1, None), server(2, 2, None), server(3, 70, Some(1)), server(4, 1, Some(2))];
         assert_eq!(shown(&servers, false), [2, 3]);
         assert_eq!(shown(&servers, true), [3]);
-        assert_eq!(shown(&servers[..1], true), [1], "the site is new");
+        assert_eq!(shown(&servers[..1], false), [1], "the site is new");
+        assert_eq!(shown(&servers[..1], true), [] as [u32; 0]);
         let full = |players, slots| is_full(&PublicServer { online: true, players, slots, ..PublicServer::default() });
         assert!(full(16, 16) && full(17, 16) && !full(15, 16) && !full(1, 1) && !full(0, 0));
     }

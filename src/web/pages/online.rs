@@ -47,6 +47,11 @@ fn slots(resolution: Resolution, series: &OnlineSeriesView) -> &SlotsView {
     }
 }
 
+fn players(resolution: Resolution, slots: &SlotsView) -> Series<'_> {
+    let (newest_ms, slot_ms) = (slots.newest_ms, resolution.slot_ms());
+    Series { newest_ms, slot_ms, values: &slots.players, is_running: false }
+}
+
 /// The servers whose players are counted.
 #[derive(Debug, Deserialize)]
 struct Parameters {
@@ -78,12 +83,7 @@ pub(super) fn charts(
         (None, None) => String::new(),
     };
     let graph = |resolution: Resolution, slots: &SlotsView| {
-        let values = Series {
-            newest_ms: slots.newest_ms,
-            slot_ms: resolution.slot_ms(),
-            values: &slots.players,
-            is_running: false,
-        };
+        let values = players(resolution, slots);
         let table = format!("/series?{of}series={}", resolution.name());
         let id = format!("online-{}", resolution.name());
         values.has_data().then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
@@ -102,18 +102,18 @@ pub(super) fn charts(
 pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> PageResult {
     let Parameters { game, tag, series: resolution } = query::parse(&uri)?;
     let series = series(&context, game.as_deref(), tag.as_deref()).await?;
-    let rows = series.iter().map(|series| slots(resolution, series)).flat_map(|slots| {
-        let values = slots.players.iter().zip(&slots.servers).rev().enumerate();
-        values.filter_map(|(back, (players, servers))| {
-            let from_ms = slots.newest_ms - back as i64 * resolution.slot_ms();
-            Some((resolution.start_text(from_ms), rounded((*players)?), count((*servers)?)))
-        })
+    let empty = SlotsView { newest_ms: 0, players: Vec::new(), servers: Vec::new() };
+    let slots = series.as_ref().map_or(&empty, |series| slots(resolution, series));
+    let graph = players(resolution, slots);
+    let values = slots.players.iter().zip(&slots.servers).enumerate().rev();
+    let rows = values.filter_map(|(slot, (players, servers))| {
+        Some((resolution.start_text(graph.slot_start_ms(slot)), rounded((*players)?), count((*servers)?)))
     });
     let body = html! {
         h1 { (title(resolution)) }
         @if let Some(of) = game.as_ref().or(tag.as_ref()) { p { (names::plain(of)) } }
         table {
-            caption { (text!("online-caption", unit = unit(resolution))) }
+            caption { (text!("online-caption", unit = unit(resolution), zone = graph.zone())) }
             thead { tr { th scope="col" { (text!("online-from")) } th scope="col" .n { (text!("player-count")) } th scope="col" .n { (text!("servers-heading")) } } }
             tbody {
                 @for (from, players, servers) in rows { tr { td { (from) } td .n { (players) } td .n { (servers) } } }

@@ -403,7 +403,7 @@ pub(super) async fn series_page(
         h1 { (graph.title()) }
         p { a href=(server_path(url.as_str())) { (names::hostname(&detail.server.hostname, &detail.server.url)) } }
         table {
-            caption { (text!("server-series-caption", unit = graph.unit())) }
+            caption { (text!("server-series-caption", unit = graph.unit(), zone = series.zone())) }
             thead { tr { th scope="col" { (text!("online-from")) } th scope="col" .n { (text!("server-value")) } } }
             tbody {
                 @for (slot, value) in values.iter().enumerate().rev() {

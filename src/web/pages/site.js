@@ -144,7 +144,7 @@ const graphValues = root => {
     svg.append(cursor);
     svg.after(shown);
     const start = number => new Date(Number(newest) - (values.length - 1 - number) * Number(slot));
-    // A day or a week is one of UTC.
+    // The start of a day or a week is given as if it were one of UTC.
     const isShort = Number(slot) < 86400000;
     if (isShort) {
       for (const mark of all('text[data-slot]', svg)) {

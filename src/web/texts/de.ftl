@@ -135,7 +135,7 @@ script-no-data = keine Daten
 # What is suggested while one types a search.
 script-suggestions = Vorschläge
 # "Yours": in the time zone of the visitor.
-script-zone = Zeiten in deiner Zeitzone; Tage und Wochen in UTC.
+script-zone = Zeiten in deiner Zeitzone; Tage und Wochen sind die dieser Website.
 
 ## First page
 
@@ -297,7 +297,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Maximum: { $largest }
 chart-title-newest = { $title }, { $unit }. Zuletzt: { $newest }. Maximum: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = Der gestrichelte Abschnitt ist noch nicht abgeschlossen.
 # A link to the values of the graph.
 chart-table = Als Tabelle
@@ -315,7 +315,7 @@ online-means-of-a-day = Summe der Tagesmittel der Server
 online-means-of-a-week = Summe der Wochenmittel der Server
 online-no-data = Noch keine Daten: Die ersten zehn Minuten sind noch nicht um.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Neueste zuerst, UTC. Spieler: { $unit }. Server: alle, die gesehen wurden.
+online-caption = Neueste zuerst{ $zone }. Spieler: { $unit }. Server: alle, die gesehen wurden.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Ab
 
@@ -379,7 +379,7 @@ server-best-positions = Plätze und Wochen
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } in { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, neueste zuerst, UTC
+server-series-caption = { $unit }, neueste zuerst{ $zone }
 server-value = Wert
 server-queried = Abgefragt unter
 server-class = Klasse

@@ -135,7 +135,7 @@ script-no-data = no data
 # What is suggested while one types a search.
 script-suggestions = Suggestions
 # "Yours": in the time zone of the visitor.
-script-zone = Times are yours; days and weeks are in UTC.
+script-zone = Times are yours; days and weeks are those of this site.
 
 ## First page
 
@@ -297,7 +297,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Largest: { $largest }
 chart-title-newest = { $title }, { $unit }. Newest: { $newest }. Largest: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = The dashed end is still running.
 # A link to the values of the graph.
 chart-table = As a table
@@ -315,7 +315,7 @@ online-means-of-a-day = sum of the servers' means of a day
 online-means-of-a-week = sum of the servers' means of a week
 online-no-data = There is no data yet: the first slot of ten minutes has not ended.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Newest first, UTC. Players: { $unit }. Servers: those that were seen.
+online-caption = Newest first{ $zone }. Players: { $unit }. Servers: those that were seen.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = From
 
@@ -379,7 +379,7 @@ server-best-positions = Positions and weeks
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } in { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, newest first, UTC
+server-series-caption = { $unit }, newest first{ $zone }
 server-value = Value
 server-queried = Queried at
 server-class = Class

@@ -135,7 +135,7 @@ script-no-data = sin datos
 # What is suggested while one types a search.
 script-suggestions = Sugerencias
 # "Yours": in the time zone of the visitor.
-script-zone = Las horas están en tu zona horaria; los días y semanas, en UTC.
+script-zone = Las horas están en tu zona horaria; los días y semanas, en la de este sitio.
 
 ## First page
 
@@ -305,7 +305,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Máximo: { $largest }
 chart-title-newest = { $title }, { $unit }. Último: { $newest }. Máximo: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = El tramo discontinuo sigue en curso.
 # A link to the values of the graph.
 chart-table = Ver como tabla
@@ -323,7 +323,7 @@ online-means-of-a-day = suma de las medias por día de los servidores
 online-means-of-a-week = suma de las medias por semana de los servidores
 online-no-data = Aún no hay datos: no ha terminado el primer intervalo de diez minutos.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Lo más reciente primero, en UTC. Jugadores: { $unit }. Servidores: los que se vieron.
+online-caption = Lo más reciente primero{ $zone }. Jugadores: { $unit }. Servidores: los que se vieron.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Desde
 
@@ -387,7 +387,7 @@ server-best-positions = Posiciones y semanas
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } en { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, lo más reciente primero, en UTC
+server-series-caption = { $unit }, lo más reciente primero{ $zone }
 server-value = Valor
 server-queried = Consultado en
 server-class = Clase

@@ -150,7 +150,7 @@ script-no-data = pas de données
 # What is suggested while one types a search.
 script-suggestions = Suggestions
 # "Yours": in the time zone of the visitor.
-script-zone = Heures locales ; jours et semaines en UTC.
+script-zone = Heures locales ; jours et semaines dans le fuseau de ce site.
 
 ## First page
 
@@ -328,7 +328,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Maximum : { $largest }
 chart-title-newest = { $title }, { $unit }. Dernière valeur : { $newest }. Maximum : { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = La partie en pointillés est encore en cours.
 # A link to the values of the graph.
 chart-table = En tableau
@@ -346,7 +346,7 @@ online-means-of-a-day = somme des moyennes des serveurs sur un jour
 online-means-of-a-week = somme des moyennes des serveurs sur une semaine
 online-no-data = Pas encore de données : les dix premières minutes ne sont pas écoulées.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Du plus récent au plus ancien, UTC. Joueurs : { $unit }. Serveurs : ceux qui ont été vus.
+online-caption = Du plus récent au plus ancien{ $zone }. Joueurs : { $unit }. Serveurs : ceux qui ont été vus.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Début
 
@@ -410,7 +410,7 @@ server-best-positions = Positions et semaines
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } en { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, du plus récent au plus ancien, UTC
+server-series-caption = { $unit }, du plus récent au plus ancien{ $zone }
 server-value = Valeur
 server-queried = Adresse interrogée
 server-class = Classe

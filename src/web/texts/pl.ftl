@@ -135,7 +135,7 @@ script-no-data = brak danych
 # What is suggested while one types a search.
 script-suggestions = Podpowiedzi
 # "Yours": in the time zone of the visitor.
-script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w UTC.
+script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w strefie tej strony.
 
 ## First page
 
@@ -307,7 +307,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Najwięcej: { $largest }
 chart-title-newest = { $title }, { $unit }. Ostatnio: { $newest }. Najwięcej: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = Przerywana końcówka: okres jeszcze trwa.
 # A link to the values of the graph.
 chart-table = Jako tabela
@@ -325,7 +325,7 @@ online-means-of-a-day = suma średnich serwerów z dnia
 online-means-of-a-week = suma średnich serwerów z tygodnia
 online-no-data = Jeszcze brak danych: nie minęło pierwsze dziesięć minut.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Od najnowszych, UTC. Gracze: { $unit }. Serwery: te, które odpowiedziały.
+online-caption = Od najnowszych{ $zone }. Gracze: { $unit }. Serwery: te, które odpowiedziały.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Od
 
@@ -389,7 +389,7 @@ server-best-positions = Pozycje i tygodnie
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } w { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, od najnowszych, UTC
+server-series-caption = { $unit }, od najnowszych{ $zone }
 server-value = Wartość
 server-queried = Odpytywany pod
 server-class = Klasa

@@ -135,7 +135,7 @@ script-no-data = sem dados
 # What is suggested while one types a search.
 script-suggestions = Sugestões
 # "Yours": in the time zone of the visitor.
-script-zone = Horários no seu fuso; dias e semanas em UTC.
+script-zone = Horários no seu fuso; dias e semanas no fuso deste site.
 
 ## First page
 
@@ -301,7 +301,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Máximo: { $largest }
 chart-title-newest = { $title }, { $unit }. Mais recente: { $newest }. Máximo: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = O trecho tracejado ainda não terminou.
 # A link to the values of the graph.
 chart-table = Ver em tabela
@@ -319,7 +319,7 @@ online-means-of-a-day = soma das médias dos servidores por dia
 online-means-of-a-week = soma das médias dos servidores por semana
 online-no-data = Ainda não há dados: o primeiro intervalo de dez minutos não terminou.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Mais recentes primeiro, UTC. Jogadores: { $unit }. Servidores: os que foram vistos.
+online-caption = Mais recentes primeiro{ $zone }. Jogadores: { $unit }. Servidores: os que foram vistos.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Início
 
@@ -383,7 +383,7 @@ server-best-positions = Posições e semanas
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } em { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, mais recentes primeiro, UTC
+server-series-caption = { $unit }, mais recentes primeiro{ $zone }
 server-value = Valor
 server-queried = Endereço consultado
 server-class = Classe

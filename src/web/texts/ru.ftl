@@ -135,7 +135,7 @@ script-no-data = нет данных
 # What is suggested while one types a search.
 script-suggestions = Подсказки
 # "Yours": in the time zone of the visitor.
-script-zone = Время местное; дни и недели — в UTC.
+script-zone = Время местное; дни и недели — по часовому поясу сайта.
 
 ## First page
 
@@ -313,7 +313,7 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Максимум: { $largest }
 chart-title-newest = { $title }, { $unit }. Последнее: { $newest }. Максимум: { $largest }
-chart-caption = { $title }, { $unit }, UTC.
+chart-caption = { $title }, { $unit }{ $zone }.
 chart-running = Пунктир: период ещё не закончился.
 # A link to the values of the graph.
 chart-table = Таблицей
@@ -331,7 +331,7 @@ online-means-of-a-day = сумма средних по серверам за д�
 online-means-of-a-week = сумма средних по серверам за неделю
 online-no-data = Данных пока нет: первый десятиминутный отрезок ещё не закончился.
 # $unit is such as `online-means-of-an-hour`.
-online-caption = Сначала новые, UTC. Игроки: { $unit }. Серверы: те, что отвечали.
+online-caption = Сначала новые{ $zone }. Игроки: { $unit }. Серверы: те, что отвечали.
 # The head of a column: the time at which a slot of a graph begins.
 online-from = Начало
 
@@ -395,7 +395,7 @@ server-best-positions = Места и недели
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position }-е за { $week }
 # $unit is such as `server-mean-of-an-hour`.
-server-series-caption = { $unit }, сначала новые, UTC
+server-series-caption = { $unit }, сначала новые{ $zone }
 server-value = Значение
 server-queried = Адрес опроса
 server-class = Класс
