@@ -165,7 +165,9 @@ impl CaptureFiles {
             }
             match fs::remove_file(entry.path()) {
                 Ok(()) => deleted += 1,
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    failed = Some(io::Error::new(error.kind(), format!("{}: {error}", entry.path().display())));
+                }
             }
         }
         failed.map_or(Ok(deleted), Err)

@@ -123,8 +123,6 @@ type LineChange = (Option<usize>, ServerChange);
 fn add(name: &str, list: ImportList, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut client = app.connect()?;
     let ImportList { servers, bad: mut changes, known_schemes, dropped } = list;
-    // Everything is sent before anything is printed, because printing fails if nobody reads the
-    // output.
     let sent = send(&mut client, servers, &mut changes);
     changes.sort_by_key(|(line, _)| *line);
     report(name, &changes, known_schemes.as_deref(), &dropped, app)?;
@@ -167,7 +165,7 @@ fn report(
     dropped: &DroppedCounts,
     app: &CliContext,
 ) -> io::Result<()> {
-    let mut out = Output::ending();
+    let mut out = Output::lasting();
     for (line, change) in changes {
         if change.outcome == ChangeOutcome::Refused {
             let reason = sanitize(change.reason.as_deref().unwrap_or("refused"));
@@ -211,7 +209,7 @@ fn report_retries(changes: &[LineChange], client: &mut Client) -> anyhow::Result
         return Ok(());
     }
     let status = client.lines(&requests::Status {})?.pop();
-    let mut out = Output::ending();
+    let mut out = Output::lasting();
     if let requested @ 1.. = count(changes, &[ScanRequested]) {
         writeln!(out, "{requested} of the known did not answer and are scanned now")?;
     }

@@ -4,17 +4,18 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::api::json::escape;
 use crate::cli::context::CliContext;
 use crate::cli::offline::warn;
 use crate::cli::output::format::{bytes, group_digits, time_utc};
 use crate::cli::output::table::{Align, Table};
 use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
 use crate::cli::stdio::Output;
-use crate::log::{self, Cut, SegmentSummary};
+use crate::log::{self, Cut, LogError, SegmentSummary};
 use crate::scan_log;
 use crate::state::log_dir;
 use crate::state::log_import::{self, ImportSummary};
@@ -100,8 +101,8 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         true => recovery::repair(&config, dir, &warn),
         false => recovery::plan_repair(&config, dir, &warn),
     };
-    let mut out = Output::ending();
-    let Some(Repair { damage, events, now_ms, moved_to }) = repair? else {
+    let mut out = Output::lasting();
+    let Some(Repair { damage, events, now_ms, is_done, moved_to }) = repair? else {
         match app.json() {
             true => writeln!(out, "{}", json!({"kind": "log_repair", "damage": null}))?,
             false => writeln!(out, "The log has no damage. Nothing was changed.")?,
@@ -119,16 +120,17 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         });
         writeln!(out, "{row}")?;
     } else {
-        let verb = if moved_to.is_some() { "has" } else { "would have" };
+        let verb = if is_done { "has" } else { "would have" };
         writeln!(out, "The log is damaged: {damage}.")?;
         writeln!(
             out,
-            "The state {verb} {} events of the log after its last checkpoint, until {} UTC.\n\
+            "The state {verb} {} events of the log after its last checkpoint, until {}.\n\
              Later events are lost. Windows are rebuilt only from later scans.",
             group_digits(events),
             time_utc(now_ms)
         )?;
         match &moved_to {
+            None if is_done => writeln!(out, "The daemon begins a new log.")?,
             Some(moved_to) => writeln!(
                 out,
                 "The damaged log is now {}. Delete it when you no longer need it:\n\
@@ -138,12 +140,15 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             None => writeln!(out, "Nothing was changed. To accept that, add --accept-loss.")?,
         }
     }
-    Ok(if moved_to.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn check(args: &LogArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let dir = args.dir(app)?;
-    let (segments, cut) = log::check(&dir).context("the log has damage: see docs/troubleshooting.md")?;
+    let (segments, cut) = log::check(&dir).map_err(|error| match error {
+        LogError::Io { .. } => anyhow::Error::new(error),
+        damage => anyhow::Error::new(damage).context("the log has damage: see docs/troubleshooting.md"),
+    })?;
     let mut out = Output::ending();
     match app.json() {
         true => print_json(&mut out, &segments, cut.as_ref())?,
@@ -215,10 +220,11 @@ fn print_table(out: &mut Output, segments: &[SegmentSummary], cut: Option<&Cut>)
 fn export(args: &LogArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut out = Output::ending();
     let mut line = Vec::new();
-    RecordedLogs::Log(args.dir(app)?).each_event(&mut |event| {
+    RecordedLogs::of_log(args.dir(app)?).each_event(&mut |event| {
         line.clear();
         scan_log::write_event(&mut line, &event);
-        Ok(out.write_all(&line)?)
+        // Names come from strangers.
+        Ok(out.write_all(escape(&String::from_utf8_lossy(&line)).as_bytes())?)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -228,7 +234,7 @@ fn import(args: &ImportArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let dir = args.log.state.as_deref().unwrap_or(&config.state_dir);
     let logs = RecordedLogs::Files(CheckedLogs::check(&args.files, args.salvage)?);
     let ImportSummary { events, applied } = log_import::import(&config, dir, &|each| logs.each_event(each))?;
-    let mut out = Output::ending();
+    let mut out = Output::lasting();
     match app.json() {
         true => writeln!(out, "{}", json!({"kind": "log_import", "events": events, "applied": applied}))?,
         false => writeln!(

@@ -1,5 +1,6 @@
 //! `clqd migrate`: creates the archive's MySQL tables, or migrates them.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -7,7 +8,7 @@ use anyhow::Context;
 use crate::api::json;
 use crate::archive::{Archive, ArchiveSettings, MigrationReport, Routines, SCHEMA_SQL};
 use crate::cli::context::CliContext;
-use crate::cli::stdio::say;
+use crate::cli::stdio::Output;
 
 /// Create the archive's MySQL tables, or migrate them
 #[derive(Debug, clap::Args)]
@@ -22,9 +23,10 @@ pub fn run(args: &MigrateArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let text = runtime.block_on(migrate(&app.config()?.archive_settings(), args))?;
     let kind = if args.print { "schema" } else { "migrated" };
+    let mut out = if args.print { Output::ending() } else { Output::lasting() };
     match app.json() {
-        true => say(json::to_string(&serde_json::json!({ "kind": kind, "text": text }))),
-        false => say(text),
+        true => writeln!(out, "{}", json::to_string(&serde_json::json!({ "kind": kind, "text": text })))?,
+        false => writeln!(out, "{text}")?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 //!
 //! Files are checked completely before anything is passed on. A crash or a power cut can leave the end of the
 //! last file incomplete: the incomplete part is skipped with a warning. Files with other damage are refused,
-//! unless `--salvage` is given. Damage of a log in a state directory is an error.
+//! unless `--salvage` is given. Damage of a log in a state directory is an error, or with `--salvage` its end.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -19,8 +19,7 @@ use crate::state::log_dir;
 
 /// Recorded events that can be read several times.
 pub enum RecordedLogs {
-    /// The directory of a log.
-    Log(PathBuf),
+    Log(LogDir),
     Files(CheckedLogs),
 }
 
@@ -28,7 +27,10 @@ impl RecordedLogs {
     /// `paths`: the files of a scan log, or a state directory.
     pub fn open(paths: &[PathBuf], salvage: bool) -> anyhow::Result<RecordedLogs> {
         match paths {
-            [dir] if dir.is_dir() => RecordedLogs::of_state(dir),
+            [dir] if dir.is_dir() => match RecordedLogs::of_state(dir)? {
+                RecordedLogs::Log(log) => Ok(RecordedLogs::Log(LogDir { salvage, ..log })),
+                files => Ok(files),
+            },
             files => Ok(RecordedLogs::Files(CheckedLogs::check(files, salvage)?)),
         }
     }
@@ -38,13 +40,18 @@ impl RecordedLogs {
         let in_state = log_dir(dir);
         let log = if in_state.is_dir() || !dir.exists() { in_state } else { dir.to_owned() };
         ensure!(log::has_segments(&log)?, "{} is neither a state directory with a log, nor a log", dir.display());
-        Ok(RecordedLogs::Log(log))
+        Ok(RecordedLogs::of_log(log))
+    }
+
+    /// The directory of a log.
+    pub fn of_log(path: PathBuf) -> RecordedLogs {
+        RecordedLogs::Log(LogDir { path, salvage: false })
     }
 
     /// Where the events are: the directory, or the files in order of time.
     pub fn parts(&self) -> Vec<RecordedLog<'_>> {
         match self {
-            RecordedLogs::Log(dir) => vec![RecordedLog::Log(dir)],
+            RecordedLogs::Log(log) => vec![RecordedLog::Log(log)],
             RecordedLogs::Files(CheckedLogs(files)) => files.iter().map(RecordedLog::File).collect(),
         }
     }
@@ -52,8 +59,8 @@ impl RecordedLogs {
     /// The first event.
     pub fn first(&self) -> anyhow::Result<Option<LogEvent>> {
         match self {
-            RecordedLogs::Log(dir) => {
-                let (mut reader, mut first) = (log::LogReader::open(dir)?, None);
+            RecordedLogs::Log(LogDir { path, .. }) => {
+                let (mut reader, mut first) = (log::LogReader::open(path)?, None);
                 let mut note = |event| _ = first.get_or_insert(event);
                 reader.read_batch(&mut note)?;
                 Ok(first)
@@ -68,27 +75,44 @@ impl RecordedLogs {
     }
 }
 
+/// The directory of a log.
+pub struct LogDir {
+    path: PathBuf,
+    /// Damage ends it with a warning: what follows cannot be decoded without what is missing.
+    salvage: bool,
+}
+
 /// One part of the recorded events.
 pub enum RecordedLog<'l> {
-    Log(&'l Path),
+    Log(&'l LogDir),
     File(&'l CheckedLog),
 }
 
 impl RecordedLog<'_> {
     pub fn path(&self) -> &Path {
         match self {
-            RecordedLog::Log(dir) => dir,
+            RecordedLog::Log(log) => &log.path,
             RecordedLog::File(file) => &file.path,
         }
     }
 
     pub fn each_event(&self, each: &mut dyn FnMut(LogEvent) -> anyhow::Result<()>) -> anyhow::Result<()> {
         match self {
-            RecordedLog::Log(dir) => {
-                let mut reader = log::LogReader::open(dir)?;
+            RecordedLog::Log(LogDir { path, salvage }) => {
+                let mut reader = log::LogReader::open(path)?;
                 let (mut replayed, mut events) = (ReplayedEvents::default(), Vec::new());
-                while reader.read_batch(|event| replayed.add(event, &mut |event| events.push(event)))?.is_some() {
-                    events.drain(..).try_for_each(&mut *each)?;
+                loop {
+                    let read = reader.read_batch(|event| replayed.add(event, &mut |event| events.push(event)));
+                    match read {
+                        Ok(Some(_)) => events.drain(..).try_for_each(&mut *each)?,
+                        Ok(None) => break,
+                        Err(damage) if *salvage => {
+                            let damage = anyhow::Error::new(damage);
+                            note(format_args!("clqd: warning: {damage:#}: what follows is left out"));
+                            break;
+                        }
+                        Err(damage) => return Err(damage.into()),
+                    }
                 }
                 if let Some(cut) = reader.cut() {
                     note(format_args!("clqd: warning: {cut}"));

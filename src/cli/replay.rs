@@ -110,9 +110,10 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         recovery::open_without_log(config, &args.state, &warn).context("cannot open the state directory")?;
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
+    let mut replayed = Ok(());
     for log in logs.parts() {
         let before = replay.summary();
-        log.each_event(&mut |event| replay.apply(event))?;
+        replayed = log.each_event(&mut |event| replay.apply(event));
         let (done, path) = (replay.summary().since(before), log.path().display());
         note(format_args!("{path}: {} scans, {} of them skipped (older than the state)", done.scans, done.skipped));
         if done.commands + done.commands_skipped > 0 {
@@ -121,10 +122,15 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
                 done.commands, done.commands_skipped
             ));
         }
+        if replayed.is_err() {
+            break;
+        }
     }
+    // Also what comes before damage.
     replay.finish()?;
     state.store.merge_files()?;
-    Ok(ExitCode::SUCCESS)
+    state.store.keep_owner()?;
+    replayed.map(|()| ExitCode::SUCCESS)
 }
 
 /// A running replay. It skips scans that the state already contains, so an interrupted replay

@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::sync::OnceLock;
 
+use super::output::format::sanitize_multiline;
 use super::screen;
 
 /// See [`width`].
@@ -27,9 +28,10 @@ pub fn width() -> Option<usize> {
     WIDTH.get().copied().flatten()
 }
 
-/// Prints a line to standard error. An error is ignored: it could be reported nowhere.
+/// Prints a line to standard error, without control characters: it may have text of strangers. An error is ignored: it could be
+/// reported nowhere.
 pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", sanitize_multiline(&line.to_string()));
 }
 
 /// Prints a line to standard output for a program that continues if nobody reads it, such as

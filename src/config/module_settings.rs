@@ -226,7 +226,7 @@ impl Config {
     /// Memory for searches of names. `None`: they are off.
     pub fn name_search_bytes(&self) -> Option<usize> {
         let bytes = usize::try_from(self.web.search_memory_bytes).unwrap_or(usize::MAX);
-        (bytes > 0 && !self.web.listen.is_empty()).then_some(bytes)
+        (bytes > 0).then_some(bytes)
     }
 
     /// `None`: no web interface.

@@ -1,8 +1,6 @@
 //! `clqd backup` of a running daemon: the engine thread writes a checkpoint, another thread copies it.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +8,7 @@ use std::time::Duration;
 use super::Shared;
 use crate::api::requests::BackupRow;
 use crate::api::{ApiError, ErrorCode, Line, Progress};
-use crate::store::{BackupSummary, StoreError};
+use crate::store::{BackupSummary, StoreError, dir_error, is_same_disk};
 use crate::web::Lines;
 
 /// How often the client's connection is checked.
@@ -103,32 +101,4 @@ fn failed(error: StoreError) -> ApiError {
         false => "",
     };
     ApiError::new(ErrorCode::Refused, format!("{text}{hint}"))
-}
-
-/// Whether a new directory would be on the same disk as the state.
-fn is_same_disk(dir: &Path, state_dir: &Path) -> bool {
-    let device = |path: &Path| path.ancestors().find_map(|path| Some(fs::metadata(path).ok()?.dev()));
-    device(dir) == device(state_dir)
-}
-
-/// The error in the path of a backup directory, if there is one.
-fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
-    if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
-        return Some(format!("{dir:?} is not an absolute path without \"..\""));
-    }
-    dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn backup_inside_the_state_directory_is_refused() {
-        let problem = |dir: &str| dir_error(Path::new(dir), Path::new("/var/lib/clqd"));
-        assert_eq!(problem("/var/lib/clqd-backup/a"), None);
-        for bad in ["backup", "/var/lib/clqd/backup", "/var/lib/clqd", "/var/lib/x/../clqd/backup"] {
-            assert!(problem(bad).is_some(), "{bad}");
-        }
-    }
 }

@@ -20,6 +20,8 @@ pub enum ImportError {
     HasLog(PathBuf),
     #[error("the state in {} has lost its log; see docs/troubleshooting.md", .0.display())]
     LostLog(PathBuf),
+    #[error("the state in {} has no servers, so no event is new to it: use clqd replay", .0.display())]
+    NoServers(PathBuf),
     #[error("there are no events to import")]
     NoEvents,
     /// The events cannot be read.
@@ -49,7 +51,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
     if has_segments(&log)? {
         return Err(ImportError::HasLog(log));
     }
-    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
+    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
     let mut state = State::with_store(Store::open(dir, store)?, config.engine_settings().map_err(StateError::from)?)?;
     state.store.defer_commits();
     if state.store.log_position()?.is_some_and(|position| position > 0) {
@@ -58,6 +60,9 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
         }
         put_in_place(&partial, &log)?;
         return Ok(ImportSummary::default());
+    }
+    if state.engine.model().first_added_ms() == i64::MAX {
+        return Err(ImportError::NoServers(dir.to_owned()));
     }
     if partial.exists() {
         fs::remove_dir_all(&partial).map_err(LogError::io("remove", &partial))?;
@@ -85,6 +90,7 @@ pub fn import(config: &Config, dir: &Path, each_event: EachEvent) -> Result<Impo
     state.commit()?;
     state.write_checkpoint(last_seq)?;
     put_in_place(&partial, &log)?;
+    state.store.keep_owner()?;
     Ok(summary)
 }
 

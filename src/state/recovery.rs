@@ -7,13 +7,16 @@ use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError, log_dir};
 use crate::config::Config;
-use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments, read_from_disk};
+use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments, read_from_disk, segments};
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
-use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas};
+use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas, dir_error, is_same_disk};
 
-/// The file with the settings of a copied state: those of its log, as JSON.
-pub const COPIED_SETTINGS: &str = "settings.json";
+pub use crate::store::COPIED_SETTINGS;
+
+/// The position of a state that has no log, and is not empty: the log of a cluster begins after it, so that nobody
+/// follows it without that state.
+pub const WITHOUT_LOG: u64 = 1;
 
 /// Events between two commits to memory.
 const EVENTS_PER_COMMIT: u64 = 1_000;
@@ -40,6 +43,8 @@ pub enum RecoveryError {
          or restore a backup", dir.display(), utc(*.t_ms)
     )]
     CheckpointMissing { dir: PathBuf, t_ms: i64 },
+    #[error("{0}")]
+    BackupDir(String),
     #[error("stopped before the log was applied")]
     Cancelled,
 }
@@ -197,6 +202,12 @@ pub fn backup_closed(
     backup: &Path,
     on_warning: &OnWarning<'_>,
 ) -> Result<BackupSummary, RecoveryError> {
+    let state_dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    if let Some(problem) = dir_error(backup, &state_dir) {
+        return Err(RecoveryError::BackupDir(problem));
+    }
+    // The space that is reserved for the state.
+    let reserve_bytes = if is_same_disk(backup, dir) { config.store.disk_free_bytes_min } else { 0 };
     let copy = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
     let recovered = recover(config, copy, dir, &|| false, &mut Err)?;
     recovered.check_copy(dir, on_warning)?;
@@ -204,7 +215,7 @@ pub fn backup_closed(
     if position.is_some() {
         state.write_checkpoint(last_seq)?;
     }
-    Ok(state.store.backup_source()?.write(backup, 0, &AtomicBool::new(false))?)
+    Ok(state.store.backup_source()?.write(backup, reserve_bytes, &AtomicBool::new(false))?)
 }
 
 /// What a repair of the log would do, or has done.
@@ -216,7 +227,9 @@ pub struct Repair {
     pub events: u64,
     /// Latest time of the state with these events, Unix ms.
     pub now_ms: i64,
-    /// The new path of the log; `None`: nothing was changed.
+    /// Whether it was done.
+    pub is_done: bool,
+    /// The new path of the log; `None`: there was none, or nothing was changed.
     pub moved_to: Option<PathBuf>,
 }
 
@@ -241,10 +254,12 @@ pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result
     if log.exists() {
         let failed = |source| LogError::Io { what: "rename", path: log.clone(), source };
         std::fs::rename(&log, &moved_to).map_err(failed)?;
+        repair.moved_to = Some(moved_to);
     }
     state.write_checkpoint(0)?;
     state.store.merge_files()?;
-    repair.moved_to = Some(moved_to);
+    state.store.keep_owner()?;
+    repair.is_done = true;
     Ok(Some(repair))
 }
 
@@ -265,7 +280,7 @@ fn recover_what_is_readable(
     // Older segments are kept for rebuilds.
     let damage = damage.or_else(|| if has_log { crate::log::check(&log_dir(dir)).err() } else { None });
     let (events, now_ms) = (recovered.events, recovered.state.engine.model().now_ms());
-    Ok((recovered, damage.map(|damage| Repair { damage, events, now_ms, moved_to: None })))
+    Ok((recovered, damage.map(|damage| Repair { damage, events, now_ms, is_done: false, moved_to: None })))
 }
 
 /// Gets damage of the log. `Ok`: the state is recovered without what follows.
@@ -280,8 +295,13 @@ fn recover(
 ) -> Result<Recovered, RecoveryError> {
     // A private copy of the state has no log. It reads that of the original, which may have grown.
     let log = &log_dir(dir);
-    let position = store.log_position()?;
+    let mut position = store.log_position()?;
     let has_segments = has_segments(log)?;
+    if position == Some(0) && config.cluster.is_on() && has_segments {
+        // A restored state. The engine may have begun the log of its cluster, and written no checkpoint yet.
+        let begins_after = segments(log)?.first().map(|first| first.first_seq - 1);
+        position = begins_after.filter(|after| *after == WITHOUT_LOG).or(position);
+    }
     let reader = match position {
         None if has_segments => return Err(RecoveryError::StateMissing { dir: log.clone() }),
         None => None,

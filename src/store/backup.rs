@@ -7,10 +7,11 @@
 use std::fs::{self, File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, CheckpointFiles, Record, Records};
@@ -161,6 +162,8 @@ struct BackupTarget {
 
 impl BackupTarget {
     fn create(dir: &Path) -> Result<BackupTarget, StoreError> {
+        // Without a slash at the end, to which a suffix would be a name inside.
+        let dir: &Path = &dir.components().collect::<PathBuf>();
         check_absent_or_empty(dir)?;
         let partial = files::with_suffix(dir, ".partial");
         files::create_dir(&partial)?;
@@ -260,6 +263,7 @@ impl StateReplacement {
         let before = files::metadata_if_exists(state)?;
         let kept = files::with_suffix(state, ".before-restore");
         if before.is_some() && kept.exists() {
+            super::check_not_interrupted(state)?;
             return Err(StoreError::EarlierStateKept { kept });
         }
         // A damaged directory without a database cannot be in use.
@@ -352,6 +356,29 @@ fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreEr
     fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::io_error("change the mode of", dir))
 }
 
+/// As the files of a state that root has written get its owner.
+pub(super) fn keep_owner(dir: &Path) -> Result<(), StoreError> {
+    let of_dir = fs::metadata(dir).map_err(files::io_error("read the metadata of", dir))?;
+    match geteuid().is_root() {
+        true => set_owner(dir, of_dir.uid(), of_dir.gid(), of_dir.mode()),
+        false => Ok(()),
+    }
+}
+
+/// Whether a new directory would be on the same disk as another one.
+pub fn is_same_disk(dir: &Path, other: &Path) -> bool {
+    let device = |path: &Path| path.ancestors().find_map(|path| Some(fs::metadata(path).ok()?.dev()));
+    device(dir) == device(other)
+}
+
+/// The error in the path of a new backup, if there is one.
+pub fn dir_error(dir: &Path, state_dir: &Path) -> Option<String> {
+    if !dir.is_absolute() || dir.components().any(|part| part == Component::ParentDir) {
+        return Some(format!("{dir:?} is not an absolute path without \"..\""));
+    }
+    dir.starts_with(state_dir).then(|| format!("{dir:?} is inside the state directory {state_dir:?}"))
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -361,6 +388,15 @@ pub(super) mod tests {
     use crate::store::StoreSettings;
 
     pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
+
+    #[test]
+    fn backup_inside_the_state_directory_is_refused() {
+        let problem = |dir: &str| dir_error(Path::new(dir), Path::new("/var/lib/clqd"));
+        assert_eq!(problem("/var/lib/clqd-backup/a"), None);
+        for bad in ["backup", "/var/lib/clqd/backup", "/var/lib/clqd", "/var/lib/x/../clqd/backup"] {
+            assert!(problem(bad).is_some(), "{bad}");
+        }
+    }
 
     fn restore_unchecked(backup: &Path, state: &Path) -> Result<RestoreSummary, StoreError> {
         restore(backup, state, SETTINGS.cache_bytes, |_, _| Ok(()))

@@ -41,8 +41,8 @@ pub enum StoreError {
     )]
     EarlierStateKept { kept: PathBuf },
     #[error(
-        "{path:?} is missing, and {kept:?} and {new:?} exist: a restore was interrupted between its last two steps. Rename \
-         {new:?} to {path:?} to complete it, or {kept:?} to undo it"
+        "{path:?} is missing or empty, and {kept:?} and {new:?} exist: a restore was interrupted between its last two steps. \
+         Remove {path:?} if it is there, and rename {new:?} to {path:?} to complete it, or {kept:?} to undo it"
     )]
     InterruptedRestore { path: PathBuf, kept: PathBuf, new: PathBuf },
     #[error("{path:?} is in use by {holder}: another restore is in progress; wait for it, or stop that process")]

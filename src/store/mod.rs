@@ -34,11 +34,12 @@ use std::time::Duration;
 use rustc_hash::FxHashSet;
 
 pub use backup::{
-    BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, restore,
+    BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, dir_error,
+    is_same_disk, restore,
 };
 pub use checkpoint::UnusableDeltas;
 pub use compaction::DatabaseSettings;
-pub use dir::files::io_error;
+pub use dir::files::{COPIED_SETTINGS, io_error};
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use threads::check_threads;
@@ -81,7 +82,7 @@ pub struct Store {
     /// Commits since the store was opened.
     commits: u64,
     /// The private copy of a read-only store; removed after sled has closed it.
-    _copy: Option<tempfile::TempDir>,
+    _copy: Option<read_copy::ReadCopy>,
 }
 
 /// Reads the rows of whole windows while the store is written to. It may see some concurrent
@@ -111,13 +112,21 @@ pub fn wait_until_unlocked(path: &Path, is_cancelled: &dyn Fn() -> bool) -> Resu
     lock::retry_unless_cancelled(is_cancelled, path, lock::LOCK_TIMEOUT, || Ok((!lock::is_locked(path)?).then_some(())))
 }
 
-/// Creates a state directory if there is none. Error: a restore that was interrupted has moved it.
+/// Creates a state directory if there is none. Error: a restore that was interrupted has moved it; systemd may have created an
+/// empty one since.
 fn create_state_dir(path: &Path) -> Result<(), StoreError> {
+    check_not_interrupted(path)?;
+    files::create_dir(path)
+}
+
+fn check_not_interrupted(path: &Path) -> Result<(), StoreError> {
     let [kept, new] = [".before-restore", ".restoring"].map(|suffix| files::with_suffix(path, suffix));
-    if !path.exists() && kept.exists() && new.exists() {
+    let found = state_files::check_is_state(path);
+    let is_missing = matches!(found, Err(StoreError::MissingStateDir { .. } | StoreError::NotAStateDir { .. }));
+    if is_missing && kept.exists() && new.exists() {
         return Err(StoreError::InterruptedRestore { path: path.to_owned(), kept, new });
     }
-    files::create_dir(path)
+    Ok(())
 }
 
 impl Store {
@@ -374,6 +383,11 @@ impl Store {
         self.writer.write_merged(&frozen, self.database_settings)?;
         self.tree.drop_frozen();
         Ok(())
+    }
+
+    /// Gives all files the owner of the state directory: root has run a command on the state of another user.
+    pub fn keep_owner(&self) -> Result<(), StoreError> {
+        backup::keep_owner(&self.dir)
     }
 
     /// Memory of the changes since the last checkpoint began, bytes.

@@ -9,14 +9,14 @@ use nix::unistd::{AccessFlags, access, geteuid};
 
 use super::checkpoint;
 use super::dir::files::{
-    BLOBS, CURRENT, FORGETTING, LOG, MANIFEST, UNCOMPARED, file_names, io_error, list_database, metadata_if_exists,
-    readable_current, remove_if_exists,
+    BLOBS, COPIED_SETTINGS, CURRENT, FORGETTING, LOG, MANIFEST, UNCOMPARED, file_names, io_error, list_database,
+    metadata_if_exists, readable_current, remove_if_exists,
 };
 use super::error::StoreError;
 
 /// The existing state files, relative to the directory, in order of name.
 pub(super) fn state_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found: Vec<PathBuf> = [CURRENT, UNCOMPARED, MANIFEST].map(PathBuf::from).into();
+    let mut found: Vec<PathBuf> = [COPIED_SETTINGS, CURRENT, UNCOMPARED, MANIFEST].map(PathBuf::from).into();
     found.retain(|name| dir.join(name).is_file());
     match readable_current(dir)? {
         None => found.extend(list_database(dir)?),

@@ -322,3 +322,65 @@ fn writes_stop_before_disk_is_full() {
     let log = daemon.stop();
     assert!(!log.contains("No space left"), "{log}");
 }
+
+/// A backup of a stopped state obeys the same rules as one by the daemon.
+#[test]
+fn stopped_state_is_backed_up_where_a_daemon_would() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 33, 60.0, FaultShares::NONE);
+    start_with_players(&sandbox, &fleet).stop();
+    let inside = sandbox.run(["backup", sandbox.state().join("b").to_str().unwrap()]);
+    assert!(!inside.status.success() && inside.err.contains("inside the state directory"), "{}", inside.err);
+    let backup = sandbox.path("backup");
+    sandbox.configure("[store]\ndisk_free_bytes_min = 1125899906842624\n");
+    let reserved = sandbox.run(["backup", backup.to_str().unwrap()]);
+    assert!(!reserved.status.success() && !backup.exists(), "{}", reserved.err);
+    sandbox.configure("");
+    // As the completion of a shell writes it.
+    fs::create_dir(&backup).unwrap();
+    sandbox.ok(["backup", &format!("{}/", backup.display())]);
+    assert!(backup.join("manifest.json").is_file());
+
+    // What an interrupted command has left, and what one in progress uses.
+    let (left, tmp) = (sandbox.path("tmp/clqd-read-left"), sandbox.path("tmp"));
+    fs::create_dir_all(&left).unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    fs::File::open(&left).unwrap().set_modified(old).unwrap();
+    assert!(sandbox.command(["status"]).env("TMPDIR", &tmp).output().expect("clqd starts").status.success());
+    assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
+
+    // A restore that was killed before its last step; then systemd creates an empty directory.
+    let state = sandbox.state();
+    let beside = |end: &str| PathBuf::from(format!("{}{end}", state.display()));
+    fs::rename(&state, beside(".before-restore")).unwrap();
+    fs::rename(&backup, beside(".restoring")).unwrap();
+    for create in [false, true] {
+        if create {
+            fs::create_dir(&state).unwrap();
+        }
+        for command in [&["run"][..], &["restore", beside(".before-restore").to_str().unwrap()]] {
+            // Without a directory, the restore begins again.
+            if create || command.len() == 1 {
+                let refused = sandbox.run(command);
+                assert!(
+                    refused.err.contains("a restore was interrupted between its last two steps"),
+                    "{}",
+                    refused.err
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn scan_logs_are_not_imported_into_a_state_without_servers() {
+    let sandbox = Sandbox::new("");
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
+    let import = || sandbox.run(["log", "import", log]);
+    let missing = import();
+    assert!(!missing.status.success() && !sandbox.state().exists(), "{}", missing.err);
+    let config = clqd::config::Config::load(&sandbox.config()).unwrap();
+    drop(State::open_configured(&config, &sandbox.state(), true).unwrap());
+    let empty = import();
+    assert!(empty.err.contains("has no servers, so no event is new to it: use clqd replay"), "{}", empty.err);
+}

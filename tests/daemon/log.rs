@@ -138,13 +138,28 @@ fn state_and_log_survive_a_kill_and_refuse_what_does_not_fit() {
             bytes[at] ^= 4;
             fs::write(&segment, bytes).unwrap();
         }
+        if case == "damaged" {
+            // In another state, a replay keeps what comes before the damage, and --salvage accepts it.
+            for options in [&[][..], &["--salvage"]] {
+                let (log, replayed) =
+                    (sandbox.state().join("log"), sandbox.path(&format!("replayed{}", options.len())));
+                let paths = ["replay", log.to_str().unwrap(), "--state", replayed.to_str().unwrap()];
+                let done = sandbox.run([&paths[..], options].concat());
+                assert_eq!(done.status.success(), !options.is_empty(), "{}", done.err);
+                assert!(done.err.contains("is damaged from byte"), "{}", done.err);
+                assert!(sandbox.export(&replayed, &weeks[0]).lines().count() > 10, "{options:?}");
+            }
+        }
         let planned = sandbox.run(["log", "repair"]);
         assert_eq!(planned.status.code(), Some(1), "{case}: {}", planned.err);
         assert!(planned.out.contains("Nothing was changed"), "{case}: {}", planned.out);
         let mut daemon = sandbox.spawn();
         assert!(!daemon.wait().success(), "{case}: {}", daemon.log());
         let repaired = sandbox.json(["log", "repair", "--accept-loss"]).remove(0);
-        assert!(repaired["moved_to"].as_str().unwrap().ends_with("log.damaged-1"), "{case}: {repaired}");
+        match case {
+            "missing" => assert_eq!(repaired["moved_to"], serde_json::Value::Null),
+            _ => assert!(repaired["moved_to"].as_str().unwrap().ends_with("log.damaged-1"), "{case}: {repaired}"),
+        }
         assert_eq!(repaired["kept_events"].as_u64().unwrap() > 0, case == "damaged", "{case}: {repaired}");
         // A delta that is damaged later is replaced by the new log, which has nothing of the repair.
         let checkpoints = fs::read_dir(sandbox.state().join("checkpoints")).unwrap();

@@ -29,8 +29,8 @@ use crate::view::export::ExportRow;
 use crate::view::history::{BestPlayers, MapTotals, MapView};
 use crate::view::session::{ExportedSession, SessionView};
 use crate::view::{
-    ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView, PlayerWeekView,
-    ServerDetail, ServerSummary, TagSummary, Top,
+    CaptureDeletion, ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView,
+    PlayerWeekView, ServerDetail, ServerSummary, TagSummary, Top,
 };
 
 /// The command that scans all servers of classes 6 and 7 now.
@@ -112,7 +112,6 @@ print_with! {
     MapView: |out, map, _| history::print_map(out, &map);
     BestPlayers: |out, best, _| history::print_best_players(out, &best);
     PlayerView: |out, player, _| print_player(out, &player);
-    Correction: |out, correction, _| correction::print(out, &correction);
     ClockStatus: |out, clock, _| writeln!(out, "{}", clock::describe_clock(&clock));
     ForgottenName: |out, name, _| correction::print_forgotten(out, &name);
     BackupRow: |out, backup, _| print_backup(out, &backup);
@@ -120,6 +119,17 @@ print_with! {
     ExportRow: |out, row, _| writeln!(out, "{}", json::to_string(&row));
     ExportedSession: |out, session, _| writeln!(out, "{}", json::to_string(&session));
     ResendRow: |out, resend, _| archive::print_resend(out, &resend);
+}
+
+impl Print for Correction {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        correction::print(&mut printer.out, &self)
+    }
+
+    /// The name is not gone everywhere.
+    fn is_failure(&self) -> bool {
+        matches!(self, Correction::Forgotten { captures: Some(CaptureDeletion::Failed { .. }), .. })
+    }
 }
 
 impl Print for NoLine {

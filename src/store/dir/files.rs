@@ -32,6 +32,9 @@ pub(in crate::store) const UNCOMPARED: &str = "uncompared";
 /// The file that exists while older files may have a forgotten name. It is not in backups.
 pub(in crate::store) const FORGETTING: &str = "forgetting";
 
+/// The settings of the log of a state that was copied from another engine, as JSON.
+pub const COPIED_SETTINGS: &str = "settings.json";
+
 /// The file that says what a backup contains.
 pub(in crate::store) const MANIFEST: &str = "manifest.json";
 

@@ -12,7 +12,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::geteuid;
 use tempfile::TempDir;
 
 use super::{files, lock};
@@ -27,15 +30,38 @@ const DEFAULT_TMPDIR: &str = "/var/tmp";
 /// Space left free in addition to a copy, bytes: opening writes a little.
 const SPARE_BYTES: u64 = 16 << 20;
 
+/// A directory that is younger may not be locked yet.
+const ABANDONED_AGE_MIN: Duration = Duration::from_secs(2);
+
 /// Identity, size and times of a file: they differ when the file was changed.
 type FileStamp = (PathBuf, [i64; 7]);
 
-/// Copies the state files into a new directory, which is deleted when the returned value is
-/// dropped. Waits for another process to close them, until `is_cancelled` returns true.
-pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<TempDir, StoreError> {
+/// The beginning of the names of copies.
+const PREFIX: &str = "clqd-read-";
+
+/// A copy, which is deleted when this is dropped.
+#[derive(Debug)]
+pub(in crate::store) struct ReadCopy {
+    dir: TempDir,
+    /// Of the directory, as long as a process uses it.
+    _lock: Flock<File>,
+}
+
+impl ReadCopy {
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Copies the state files into a new directory. Waits for another process to close them, until `is_cancelled` returns true.
+/// Removes copies that interrupted commands have left: they have names of players.
+pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<ReadCopy, StoreError> {
     let root = temp_root();
-    let failed = files::io_error("create a directory in", &root);
-    let copy = tempfile::Builder::new().prefix("clqd-read-").tempdir_in(&root).map_err(failed)?;
+    remove_abandoned(&root);
+    let failed = || files::io_error("create a directory in", &root);
+    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&root).map_err(failed())?;
+    let lock = lock_dir(dir.path()).map_err(failed())?;
+    let copy = ReadCopy { dir, _lock: lock };
     let copied = copy_into(source, copy.path(), WithLog::No, is_cancelled);
     copied.map_err(|error| match error {
         StoreError::NoDiskSpace { dir, needed, free, .. } => {
@@ -45,6 +71,27 @@ pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -
         error => error,
     })?;
     Ok(copy)
+}
+
+fn lock_dir(dir: &Path) -> io::Result<Flock<File>> {
+    let locked = Flock::lock(File::open(dir)?, FlockArg::LockExclusiveNonblock);
+    locked.map_err(|(_, errno)| errno.into())
+}
+
+/// What cannot be removed stays.
+fn remove_abandoned(root: &Path) {
+    let Ok(entries) = fs::read_dir(root) else { return };
+    for entry in entries.flatten() {
+        let is_copy = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let metadata = entry.metadata().ok().filter(|it| is_copy && it.is_dir() && it.uid() == geteuid().as_raw());
+        let Some(metadata) = metadata else { continue };
+        // Another command has created it and not locked it yet.
+        let is_new =
+            metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_none_or(|age| age < ABANDONED_AGE_MIN);
+        if !is_new && let Ok(_lock) = lock_dir(&entry.path()) {
+            _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Whether a copy also gets the log, which may be as large as the disk.
