@@ -112,6 +112,20 @@ impl Clock {
         })
     }
 
+    /// Whether weeks that have ended may be closed.
+    pub fn is_trusted(&self) -> bool {
+        self.with_state(|state| !matches!(state.trust, Trust::Untrusted(_)))
+    }
+
+    /// Whether the system clock is right for sure, or nearly equal to another one. Without synchronisation it counts as trusted
+    /// after ten minutes, though it may be wrong by days.
+    pub fn agrees_with(&self, other_ms: i64) -> bool {
+        self.with_state(|state| {
+            matches!(state.trust, Trust::Synchronised | Trust::Accepted)
+                || state.last_reading.system_ms.abs_diff(other_ms) <= LARGE_JUMP_MS.unsigned_abs()
+        })
+    }
+
     /// Accepts the system clock on behalf of an admin: a large jump is adopted at once, and
     /// weeks are closed until the clock jumps again.
     pub fn accept(&self) -> ClockStatus {

@@ -199,9 +199,9 @@ impl LogThread {
         self.builder.append(&LogEvent::Settings { t_ms, settings: self.settings.clone() });
     }
 
-    /// Does not wait for ever for the database of a cluster any more.
-    pub(super) fn begin_stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+    /// When it is set, the thread does not wait for ever for the database of a cluster any more.
+    pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
     }
 
     /// The last batch to which nothing is added any more.
@@ -399,7 +399,7 @@ impl LogThread {
 impl Drop for LogThread {
     /// Waits for the thread, which holds the lock of the log.
     fn drop(&mut self) {
-        self.begin_stop();
+        self.stop.store(true, Ordering::Relaxed);
         self.work = std::sync::mpsc::channel().0;
         if let Some(thread) = self.thread.take() {
             // It has already printed its panic message.

@@ -37,7 +37,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ use crate::archive::Member;
 use crate::capture::{CaptureCounters, CaptureFiles};
 use crate::clock::{Clock, SystemClocks, TimeSource};
 use crate::config::Config;
-use crate::daemon::cluster::{Cluster, Follower, WITHOUT_LOG};
+use crate::daemon::cluster::{Cluster, Follower};
 use crate::daemon::engine_thread::{Change, Command, EngineHandle, EngineThread, Recorders, Scanning, StartTimeWrong};
 use crate::daemon::log_rewriting::{LogRewriter, LogRewriterStatus};
 use crate::daemon::log_thread::{LogThread, LogThreadError};
@@ -65,7 +65,7 @@ use crate::logging::LogFilter;
 use crate::scan::{Reloader, ScanCounters, ScanSettings, Scanner};
 use crate::shutdown;
 use crate::state::check::{StateCheck, check_open_state, check_state_dir};
-use crate::state::recovery::{self, EventApplier, Recovered};
+use crate::state::recovery::{self, EventApplier, Recovered, WITHOUT_LOG};
 use crate::state::{State, log_dir};
 use crate::store::{self, StoreError};
 use crate::web::{self, AdminSocket, ConnectionCounters, Site, WebLimits};
@@ -90,6 +90,8 @@ pub struct Daemon {
     /// `None`: the web interface is off.
     web: Option<web::Server>,
     heartbeat: Arc<engine_thread::Heartbeat>,
+    /// The engine does not wait for ever for the database of a cluster any more.
+    stop_waiting: Arc<AtomicBool>,
 }
 
 /// State shared by the tasks of a daemon.
@@ -154,8 +156,12 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
     });
     match started {
         Ok(Some((daemon, stop, hangup))) => {
-            let result = runtime.block_on(daemon.run_until_stopped(stop, hangup));
+            let result = runtime.block_on(daemon.run_until_stopped(stop.clone(), hangup));
             match &result {
+                Err(error) if is_mended_by_a_start(error) && stop.is_cancelled() => {
+                    tracing::warn!("{error:#}; the next start mends it");
+                    Ok(())
+                }
                 Err(error) if is_mended_by_a_start(error) => {
                     tracing::warn!("{error:#}; the daemon starts again");
                     start_again()
@@ -261,6 +267,7 @@ impl Daemon {
             true => None,
             false => Some(open_control_socket(&config.control_socket)?),
         };
+        let stop_waiting = log_thread.stop_flag();
         let scanners = Arc::new(scanners::Scanners::new(&config.scan.region, config.scan.confirm_miss_by));
         let thread = EngineThread::new(
             state,
@@ -284,12 +291,8 @@ impl Daemon {
         };
         let for_cluster = match &cluster {
             Some(cluster) => {
-                let now_ms = {
-                    let clock = clock.clone();
-                    Arc::new(move || clock.now_ms())
-                };
                 let (archive, keep_log_days) = (config.archive_settings(), config.cluster.keep_log_days);
-                let follower = Follower::new(archive, keep_log_days, cluster.clone(), engine.clone(), now_ms);
+                let follower = Follower::new(archive, keep_log_days, cluster.clone(), engine.clone(), clock.clone());
                 Some(follower.context(
                     "cannot join the cluster (section [cluster]; its log is in the database of archive.url)",
                 )?)
@@ -349,7 +352,7 @@ impl Daemon {
         }
         tokio::spawn(shared.scanners.clone().watch(shared.engine.clone()));
         tokio::spawn(reload_scanner(scanner.reloader(), reload_scan_rx));
-        Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat })
+        Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat, stop_waiting })
     }
 
     /// Reports READY, reloads at SIGHUP, and stops when `stop` is cancelled.
@@ -362,9 +365,12 @@ impl Daemon {
                 () = stop.cancelled() => break,
                 _ = hangup.recv() => {
                     systemd::reloading();
-                    match self.shared.reload().await {
-                        Ok(notes) => notes.iter().for_each(|note| tracing::info!("{note}")),
-                        Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
+                    tokio::select! {
+                        reloaded = self.shared.reload() => match reloaded {
+                            Ok(notes) => notes.iter().for_each(|note| tracing::info!("{note}")),
+                            Err(failure) => tracing::error!("{failure}; the old configuration stays in use"),
+                        },
+                        () = stop.cancelled() => break,
                     }
                     systemd::ready();
                 }
@@ -395,6 +401,8 @@ impl Daemon {
     /// Stops the parts in order. Error: the last commit failed.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.shared.site.set_stopping();
+        // The engine may wait for the database of a cluster.
+        self.stop_waiting.store(true, Ordering::Relaxed);
         if let Some(control) = self.control {
             log_if_slow("requests of the control socket", control.stop()).await;
         }
@@ -628,7 +636,12 @@ impl Shared {
         }
         apply_web_settings(&self.site, &config).map_err(|error| refused(format!("{error:#}")))?;
         let reloaded_config = config.clone();
-        let of_windows = self.engine.call(move |thread| thread.reload(&reloaded_config, engine)).await;
+        let reload = self.engine.call_later(move |thread, reply| {
+            let notes = thread.reload(&reloaded_config, engine)?;
+            thread.reply_to_reload(reply, notes);
+            Ok(())
+        });
+        let of_windows = reload.await?;
         self.clock.reload(config.clock_settings());
         _ = self.reload_scan.send(config.scan_settings()).await;
         self.reload_archive(config.archive_settings()).await;
@@ -642,7 +655,7 @@ impl Shared {
         if !reloaded.needs_restart.is_empty() {
             notes.push(format!("kept until a restart: {}", reloaded.needs_restart.join(", ")));
         }
-        notes.extend(of_windows.unwrap_or_default());
+        notes.extend(of_windows);
         // Settings may change answers, such as the order of boards.
         self.changes.fetch_add(1, Ordering::Relaxed);
         if notes.is_empty() {

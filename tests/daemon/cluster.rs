@@ -282,6 +282,33 @@ fn rules_change_when_all_engines_know_them() {
     assert!(!daemon.wait().success());
 }
 
+/// A restored state begins the log of its cluster with the second batch, and has the first position only after its first
+/// checkpoint.
+#[test]
+fn restored_state_begins_a_log_and_is_killed() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::new());
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 95, 60.0, FaultShares::NONE);
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    wait_until("servers are scanned", || sandbox.status()["engine"]["counts"]["snapshots"].as_u64() > Some(8));
+    daemon.stop();
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup", backup.to_str().unwrap()]);
+    fs::remove_dir_all(sandbox.state()).expect("a state");
+    sandbox.ok(["restore", backup.to_str().unwrap()]);
+    configure(&sandbox, 0, &database.url(), "", "");
+    sandbox.ok(["migrate"]);
+    for _ in 0..2 {
+        let daemon = sandbox.start();
+        daemon.wait_for_log("this engine leads the cluster");
+        assert_eq!(sandbox.list(&[]).len(), 4);
+        daemon.kill();
+    }
+    sandbox.start().stop();
+}
+
 #[test]
 fn engines_wait_for_their_database() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -342,3 +342,40 @@ fn other_rules_are_applied_to_running_windows() {
 fn recomputation_continues_after_a_kill() {
     check_applied(true);
 }
+
+/// Segments are removed after the recomputation has begun; another engine of a cluster may have fewer, too.
+#[test]
+fn windows_that_the_log_has_no_more_are_not_recomputed() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(6, 6, 60.0, FaultShares::default());
+    let daemon = sandbox.start();
+    sandbox.add_servers(&fleet);
+    let rounds = |sandbox: &Sandbox| sandbox.status()["engine"]["counts"]["rounds"].as_u64().expect("a number");
+    wait_until("rounds have ended", || rounds(&sandbox) > 4);
+    daemon.stop();
+    let segments = || {
+        let files = fs::read_dir(sandbox.state().join("log")).expect("a log").map(|file| file.expect("a file").path());
+        let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "log")).collect();
+        files.sort();
+        files
+    };
+    let (mut first, week) = (segments(), sandbox.weeks().remove(0));
+    // The next start goes on in the last one, which is empty.
+    first.pop();
+    let times = |exported: &str| -> BTreeMap<(String, String), u64> {
+        let key = |row: &Value| (row["server"].to_string(), row["player"].to_string());
+        rows(exported).iter().map(|row| (key(row), row["time_ms"].as_u64().expect("a number"))).collect()
+    };
+    let before = times(&sandbox.export(&sandbox.state(), &week));
+    let daemon = sandbox.start();
+    sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
+    daemon.kill();
+    first.iter().for_each(|path| fs::remove_file(path).expect("removed"));
+    let daemon = sandbox.start();
+    let log = daemon.wait_for_log("windows are not recomputed");
+    assert!(log.contains(&week), "{log}");
+    assert_eq!(sandbox.status()["engine"]["rebuilding"], json!([]));
+    daemon.stop();
+    let after = times(&sandbox.export(&sandbox.state(), &week));
+    assert!(before.len() > 20 && before.iter().all(|(row, time_ms)| after.get(row) >= Some(time_ms)));
+}

@@ -148,6 +148,12 @@ impl SharedLog {
         Ok(rows.into_iter().next().map(leader))
     }
 
+    /// The time of the database, Unix ms.
+    pub async fn now_ms(&mut self) -> Result<i64, ArchiveError> {
+        let rows: Vec<i64> = self.rows("the time", &format!("SELECT CAST({NOW_MS} AS SIGNED)")).await?;
+        Ok(rows.first().copied().unwrap_or_default())
+    }
+
     /// Some of the batches after a number, in order.
     pub async fn read_after(&mut self, seq: u64) -> Result<Vec<SharedBatch>, ArchiveError> {
         let select = format!(

@@ -11,10 +11,12 @@ use tokio::runtime::Handle;
 use super::lease::Lease;
 use super::{Cluster, Leadership};
 use crate::archive::{ArchiveError, ArchiveSettings, KeptLog, Leader, SharedBatch, SharedLog};
+use crate::clock::Clock;
 use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
 use crate::daemon::log_thread::LogThreadError;
-use crate::model::calendar::{DAY_MS, HOUR_MS};
+use crate::model::calendar::{DAY_MS, HOUR_MS, utc};
 use crate::rank::RULES_NUMBER;
+use crate::state::recovery::WITHOUT_LOG;
 
 /// Interval at which a follower reads the log.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,10 +29,6 @@ const REMOVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The log is kept for engines that were seen within this time.
 const AWAY_MS_MAX: i64 = HOUR_MS;
-
-/// The position of a state that has no log, and is not empty: the log of a cluster begins after it, so that nobody
-/// follows it without that state.
-pub const WITHOUT_LOG: u64 = 1;
 
 /// Why the task of an engine ends.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +54,10 @@ enum FollowError {
     )]
     Missing { missing: u64 },
     #[error(
+        "the system clock is not synchronised, and differs from the clock of the database: {system} and {database}. This          engine does not lead before it agrees, or is accepted: clqd clock accept"
+    )]
+    Clock { system: String, database: String },
+    #[error(
         "this state is not of this cluster: it has no log, and the cluster has one. Get the state of another engine: clqd \
          cluster join"
     )]
@@ -77,7 +79,7 @@ pub struct Follower {
     lease: Lease,
     began: Instant,
     noted: Option<Instant>,
-    now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+    clock: Arc<Clock>,
 }
 
 impl Follower {
@@ -86,7 +88,7 @@ impl Follower {
         keep_log_days: u32,
         cluster: Arc<Cluster>,
         engine: EngineHandle,
-        now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
+        clock: Arc<Clock>,
     ) -> Result<Follower, ArchiveError> {
         let log = SharedLog::new(&archive)?;
         let (lease, began) = (Lease::default(), Instant::now());
@@ -103,7 +105,7 @@ impl Follower {
             lease,
             began,
             noted: None,
-            now_ms,
+            clock,
         })
     }
 
@@ -119,7 +121,6 @@ impl Follower {
                 Err(error) => self.wait_after(&error).await,
             }
         };
-        self.cluster.set_leads();
         begin().await;
         self.keep(epoch).await;
     }
@@ -163,6 +164,7 @@ impl Follower {
         let log = SharedLog::new(&self.archive)?;
         let leadership = Leadership::new(log, epoch, Handle::current());
         self.engine.call(move |thread| thread.lead(leadership)).await?;
+        self.cluster.set_leads();
         // It leads, though the database may be away again.
         if let Ok(leader) = self.log.leader().await {
             self.cluster.note_leader(leader);
@@ -185,6 +187,14 @@ impl Follower {
         }
         if last > applied {
             // The disk of this engine is nearly full.
+            return Ok(None);
+        }
+        let database_ms = self.log.now_ms().await?;
+        if !self.clock.agrees_with(database_ms) {
+            return Err(FollowError::Clock { system: utc(self.clock.status().system_ms), database: utc(database_ms) });
+        }
+        if self.engine.call(|thread| Ok(thread.log().synced())).await? < applied {
+            // Its files are behind: it could not write yet.
             return Ok(None);
         }
         if let Some(leader) = leader {
@@ -214,6 +224,8 @@ impl Follower {
                 return Err(FollowError::Missing { missing: self.applied + 1 });
             }
             let before = self.applied;
+            // It may take hours.
+            self.note().await?;
             self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
             if self.applied == before {
                 // The disk is nearly full.
@@ -282,8 +294,10 @@ impl Follower {
         let engines = self.log.engines().await?;
         let present = engines.iter().filter(|engine| engine.age_ms < AWAY_MS_MAX);
         let applied = present.map(|engine| engine.seq).min().unwrap_or_default();
-        let now_ms = (self.now_ms)();
-        let since_ms = now_ms - i64::from(self.keep_log_days) * DAY_MS;
+        let now_ms = self.clock.now_ms();
+        // Nothing is old by a wrong clock.
+        let keep_ms = i64::from(self.keep_log_days) * DAY_MS;
+        let since_ms = if self.clock.is_trusted() { now_ms - keep_ms } else { i64::MIN };
         let keep = KeptLog { now_ms, since_ms, forgotten_ms: forgotten_ms.last().copied().unwrap_or_default() };
         // If it is fenced, the thread that writes the log ends this engine.
         while self.log.remove_oldest(epoch, &keep, applied).await? == Some(true) {}

@@ -13,6 +13,6 @@ mod lease;
 mod simulation;
 mod status;
 
-pub(super) use self::follow::{Follower, WITHOUT_LOG};
+pub(super) use self::follow::Follower;
 pub(super) use self::leadership::{Appended, Leadership};
 pub(super) use self::status::Cluster;

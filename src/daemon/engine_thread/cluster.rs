@@ -27,7 +27,7 @@ impl EngineThread {
     /// Applies batches of the leader, but for those that the state has already. Returns the number of the last one.
     pub(in crate::daemon) fn follow(&mut self, batches: Vec<SharedBatch>) -> anyhow::Result<u64> {
         let now_ms = self.clock.now_ms();
-        if self.disk.is_paused() {
+        if self.disk.is_paused() || self.is_disk_behind() {
             return Ok(self.log.copied().0);
         }
         for SharedBatch { version, batch } in batches {

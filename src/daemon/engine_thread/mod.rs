@@ -38,6 +38,7 @@ use self::inbox::{Inbox, Received};
 pub(super) use self::long_requests::StartedRescan;
 pub(super) use self::outcomes::HandedIn;
 use self::silence::Silence;
+use crate::board::window;
 use crate::capture::CaptureFiles;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -48,11 +49,11 @@ use crate::daemon::log_thread::LogThread;
 use crate::daemon::rescan_results::RescanWaiters;
 use crate::daemon::scanners::Scanners;
 use crate::daemon::views::{EngineThreadStatus, Publisher, Views};
-use crate::daemon::window_rebuild::{RebuildPaths, Rebuilder};
+use crate::daemon::window_rebuild::{self, RebuildPaths, Rebuilder};
 use crate::engine::{Engine, Event};
 use crate::log::{LogEvent, RecordedSettings};
 use crate::model::calendar::week_label;
-use crate::model::commit::{WeekPhase, WeekState};
+use crate::model::commit::{WeekPhase, WeekState, WindowState};
 use crate::model::rebuild::RebuildStep;
 use crate::model::{NameHash, ServerKey, ServerUrl, WeekKey};
 use crate::scan::{Outcomes, RequestSender, ScanMode, ScanRequest};
@@ -350,7 +351,6 @@ impl EngineThread {
             }
             match command {
                 Some(Command::Shutdown) => {
-                    self.log.begin_stop();
                     let now_ms = self.clock.now_ms();
                     while let Some(batch) = inbox.next_queued_batch() {
                         for outcome in batch {
@@ -392,11 +392,12 @@ impl EngineThread {
             return Ok(());
         }
         self.correct_start_time()?;
-        self.state.engine.set_close_limit(self.clock.close_until_ms());
+        let close_until_ms = self.clock.close_until_ms();
+        self.state.engine.set_close_limit(close_until_ms);
         // Closing a week changes many records, and no request waits for it.
         if !self.disk.is_paused() {
             self.state.handle(Event::Tick { now_ms })?;
-            self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms: self.clock.close_until_ms() });
+            self.log.append(&LogEvent::Tick { t_ms: now_ms, close_until_ms });
             if self.state.engine.model().has_changes() {
                 self.log.write_ticks();
             }
@@ -569,6 +570,10 @@ impl EngineThread {
             return Ok(());
         }
         self.commit()?;
+        self.give_up_unrecorded_windows()?;
+        if !self.state.engine.model().has_rebuild() {
+            return Ok(());
+        }
         if self.disk.is_paused() || !self.rebuilder.has_space(&self.rebuild_paths) {
             self.rebuild_due = true;
             return Ok(());
@@ -576,6 +581,35 @@ impl EngineThread {
         self.sync()?;
         self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths, self.log.last_seq());
         Ok(())
+    }
+
+    /// Ends the recomputation of windows that begin before the log of this engine: they would lose what it does not have.
+    /// Another engine may have begun it, whose log is longer, or old segments were removed since then.
+    fn give_up_unrecorded_windows(&mut self) -> anyhow::Result<()> {
+        let model = self.state.engine.model();
+        let recomputed = model.recomputed_windows();
+        if recomputed.is_empty() {
+            return Ok(());
+        }
+        let from_ms = window_rebuild::log_from_ms(&self.rebuild_paths.log, model.first_added_ms())?;
+        let is_recorded = |state: &WindowState| from_ms.is_some_and(|from_ms| state.start_ms >= from_ms);
+        let (windows, lost): (Vec<WindowState>, Vec<WindowState>) = recomputed.into_iter().partition(is_recorded);
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let labels: Vec<String> = lost.iter().map(|state| window::label(state.window)).collect();
+        tracing::warn!(
+            windows = labels.join(", "),
+            "windows are not recomputed: they begin before the log of this engine, and keep the rows that they have"
+        );
+        let step = match windows.is_empty() && model.types_to_rebuild().is_empty() {
+            true => RebuildStep::End {},
+            false => RebuildStep::Begin { windows },
+        };
+        // No scan that follows is earlier.
+        self.log.append(&LogEvent::Rebuild { t_ms: self.last_outcome_ms, step: step.clone() });
+        self.state.apply_rebuild(&step)?;
+        self.commit()
     }
 
     /// Whether the disk keeps up with the rows of a rebuild.
@@ -598,7 +632,11 @@ impl EngineThread {
         if !self.rebuilder.import_step(&mut self.state, &mut log)? {
             return Ok(());
         }
-        self.checkpoint()?;
+        match self.log.is_shared() {
+            // The engine does not wait for the database. All of it is in the log.
+            true => self.checkpoints.request(),
+            false => self.checkpoint()?,
+        }
         self.state.engine.model().running_windows().into_iter().for_each(|window| self.boards.enqueue(window));
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Settings that are reloaded.
 
+use tokio::sync::oneshot;
+
 use super::EngineThread;
 use crate::config::Config;
 use crate::daemon::window_rebuild;
@@ -33,6 +35,14 @@ impl EngineThread {
         self.captures.iter_mut().for_each(|captures| captures.set_keep_days(config.capture.keep_days));
         self.remove_names_from_log();
         Ok(notes)
+    }
+
+    /// Answers a reload. The settings of a cluster are those of its log: they hold when it has them.
+    pub(in crate::daemon) fn reply_to_reload(&mut self, reply: oneshot::Sender<Vec<String>>, notes: Vec<String>) {
+        match self.log.is_shared() && !self.is_following() {
+            true => self.reply_when_synced(reply, notes),
+            false => _ = reply.send(notes),
+        }
     }
 
     /// Begins the rebuild of new and changed types of windows. Returns a message for the admin.

@@ -106,6 +106,13 @@ impl ReadModel {
         types.iter().map(|kind| type_name(*kind)).chain(recomputed.map(|window| label(*window))).collect()
     }
 
+    /// The windows whose recomputation has begun, but those of types that are being rebuilt.
+    pub fn recomputed_windows(&self) -> Vec<WindowState> {
+        let types = self.types_to_rebuild();
+        let recomputed = self.global.meta.importing.iter().filter(|window| !types.contains(&window.kind));
+        recomputed.filter_map(|window| self.global.window_state(*window)).collect()
+    }
+
     /// Whether the config has new or changed types.
     pub fn has_changed_types(&self) -> bool {
         !self.global.changed_types.is_empty()
