@@ -16,18 +16,36 @@ pub(super) type BuildResult = Result<BuiltBoards, StoreError>;
 pub(super) struct BoardBuilder {
     reader: Reader,
     queue: VecDeque<WindowKey>,
+    /// Those that only reads wait for.
+    of_reads: VecDeque<WindowKey>,
     building: Option<WindowKey>,
     results: (mpsc::Sender<BuildResult>, mpsc::Receiver<BuildResult>),
 }
 
 impl BoardBuilder {
     pub(super) fn new(reader: Reader) -> BoardBuilder {
-        BoardBuilder { reader, queue: VecDeque::new(), building: None, results: mpsc::channel(1) }
+        BoardBuilder {
+            reader,
+            queue: VecDeque::new(),
+            of_reads: VecDeque::new(),
+            building: None,
+            results: mpsc::channel(1),
+        }
     }
 
     pub(super) fn enqueue(&mut self, window: WindowKey) {
         if !self.queue.contains(&window) && self.building != Some(window) {
             self.queue.push_back(window);
+        }
+    }
+
+    /// For reads that wait, instead of those before: nobody waits any more for a read that was withdrawn.
+    pub(super) fn set_reads(&mut self, windows: impl IntoIterator<Item = WindowKey>) {
+        self.of_reads.clear();
+        for window in windows {
+            if !self.of_reads.contains(&window) && !self.queue.contains(&window) && self.building != Some(window) {
+                self.of_reads.push_back(window);
+            }
         }
     }
 
@@ -37,7 +55,7 @@ impl BoardBuilder {
         if self.building.is_some() {
             return Ok(());
         }
-        let Some(window) = self.queue.pop_front() else { return Ok(()) };
+        let Some(window) = self.queue.pop_front().or_else(|| self.of_reads.pop_front()) else { return Ok(()) };
         let (plan, reader, built) = (plan(window), self.reader.clone(), self.results.0.clone());
         let build = move || {
             // While the daemon stops there is no receiver.

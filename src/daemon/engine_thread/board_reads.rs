@@ -36,13 +36,16 @@ impl EngineThread {
     /// Does the reads whose boards are in memory and nearly current, and applies some pending
     /// changes to the other boards.
     pub(super) fn do_waiting_reads(&mut self) -> anyhow::Result<()> {
-        if self.waiting_reads.is_empty() {
-            return Ok(());
+        if !self.waiting_reads.is_empty() {
+            self.refresh_boards()?;
+            for waiting in std::mem::take(&mut self.waiting_reads) {
+                self.read_or_wait_for_boards(waiting)?;
+            }
         }
-        self.refresh_boards()?;
-        for waiting in std::mem::take(&mut self.waiting_reads) {
-            self.read_or_wait_for_boards(waiting)?;
-        }
+        let model = self.state.engine.model();
+        let needed = |waiting: &WaitingRead| model.boards_needed(&waiting.boards).ok().flatten();
+        let missing = self.waiting_reads.iter().filter_map(needed).filter(|window| model.boards(*window).is_none());
+        self.boards.set_reads(missing);
         Ok(())
     }
 
@@ -63,7 +66,6 @@ impl EngineThread {
         // An invalid query needs no boards: its answer is the error.
         if let Some(window) = self.state.engine.model().boards_needed(&waiting.boards).ok().flatten() {
             if self.state.engine.model().boards(window).is_none() {
-                self.boards.enqueue(window);
                 self.waiting_reads.push(waiting);
                 return Ok(());
             }
