@@ -130,7 +130,7 @@ impl Exchange for StatusQuery {
     }
 
     fn partial_snapshot(&mut self) -> Option<Snapshot> {
-        // The time for more has passed.
+        // Nearly always the time for more has passed.
         self.snapshot(Completeness::full_if(self.others_before == Some(self.others.len())))
     }
 }

@@ -100,9 +100,10 @@ impl Unreal2Query {
         }
     }
 
-    /// Whether the reply to a repeated request has shown that nothing is missing.
+    /// Whether the reply to a repeated request has shown that nothing is missing: all entries have come again, and with them
+    /// the end of the list. A repetition of its beginning shows nothing.
     fn is_repeated(&self) -> bool {
-        !self.ids.is_empty() && self.repeated.len() == self.ids.len()
+        !self.ids.is_empty() && self.repeated.len() == self.ids.len() && self.has_end
     }
 
     fn done_if_complete(&self) -> Step {
@@ -336,6 +337,23 @@ mod tests {
         let Step::Done(snapshot) = query.handle_datagram(4, &second) else { panic!() };
         assert_eq!((snapshot.players.len(), snapshot.completeness), (3, Completeness::Full));
         assert_eq!((snapshot.bots, snapshot.count), (Some(5), None));
+    }
+
+    #[test]
+    fn repeated_beginning_of_a_list_is_not_the_whole() {
+        let mut query = Unreal2Query::new(7_778);
+        assert_eq!(query.handle_datagram(1, &details_reply(25)), Step::Send);
+        let entries = |ids: std::ops::Range<i32>| ids.map(|id| entry(id, b"a name", 1)).collect::<Vec<_>>();
+        let [first, second] = [list(&entries(1..18)), list(&entries(18..20))];
+        // The second datagram was lost.
+        assert_eq!(query.handle_datagram(2, &first), Step::Wait);
+        assert_eq!(query.handle_datagram(3, &first), Step::Wait);
+        assert_eq!(query.partial_snapshot().unwrap().completeness, Completeness::Partial);
+        assert_eq!(query.handle_datagram(3, &second), Step::Wait);
+        // And a third time.
+        assert_eq!(query.handle_datagram(4, &first), Step::Wait);
+        let Step::Done(snapshot) = query.handle_datagram(4, &second) else { panic!() };
+        assert_eq!((snapshot.players.len(), snapshot.bots), (19, Some(6)));
     }
 
     #[test]
