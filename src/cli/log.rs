@@ -15,7 +15,7 @@ use crate::cli::output::format::{bytes, group_digits, time_utc};
 use crate::cli::output::table::{Align, Table};
 use crate::cli::recorded_logs::{CheckedLogs, RecordedLogs};
 use crate::cli::stdio::Output;
-use crate::log::{self, Cut, LogError, SegmentSummary};
+use crate::log::{self, Cut, SegmentSummary};
 use crate::scan_log;
 use crate::state::log_dir;
 use crate::state::log_import::{self, ImportSummary};
@@ -145,9 +145,9 @@ fn repair(args: &RepairArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 
 fn check(args: &LogArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let dir = args.dir(app)?;
-    let (segments, cut) = log::check(&dir).map_err(|error| match error {
-        LogError::Io { .. } => anyhow::Error::new(error),
-        damage => anyhow::Error::new(damage).context("the log has damage: see docs/troubleshooting.md"),
+    let (segments, cut) = log::check(&dir).map_err(|error| match error.is_damage() {
+        true => anyhow::Error::new(error).context("the log has damage: see docs/troubleshooting.md"),
+        false => anyhow::Error::new(error),
     })?;
     let mut out = Output::ending();
     match app.json() {

@@ -106,7 +106,7 @@ impl RecordedLog<'_> {
                     match read {
                         Ok(Some(_)) => events.drain(..).try_for_each(&mut *each)?,
                         Ok(None) => break,
-                        Err(damage) if *salvage => {
+                        Err(damage) if *salvage && damage.is_damage() => {
                             let damage = anyhow::Error::new(damage);
                             note(format_args!("clqd: warning: {damage:#}: what follows is left out"));
                             break;

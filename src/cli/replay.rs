@@ -13,7 +13,7 @@ use crate::engine::CacheLimits;
 use crate::log::{LogEvent, RecordedSettings};
 use crate::state::recovery;
 use crate::state::{ReplayFeed, State};
-use crate::store::StoreError;
+use crate::store::{self, StoreError};
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
@@ -89,6 +89,12 @@ impl ReplaySummary {
 }
 
 pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let replayed = replay(args, config);
+    store::keep_owner(&args.state)?;
+    replayed.map(|()| ExitCode::SUCCESS)
+}
+
+fn replay(args: &ReplayArgs, config: &Config) -> anyhow::Result<()> {
     ensure!(
         !config.cluster.is_on() || args.state != config.state_dir,
         "{} is the state of an engine of a cluster, which changes by the log of the cluster only: name another directory",
@@ -110,10 +116,16 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
         recovery::open_without_log(config, &args.state, &warn).context("cannot open the state directory")?;
     let memory = args.memory.unwrap_or_else(default_memory_bytes);
     let mut replay = Replay::new(&mut state, memory).with_config(config.clone());
-    let mut replayed = Ok(());
+    let (mut applied, mut read) = (Ok(()), Ok(()));
     for log in logs.parts() {
         let before = replay.summary();
-        replayed = log.each_event(&mut |event| replay.apply(event));
+        read = log.each_event(&mut |event| {
+            applied = replay.apply(event);
+            ensure!(applied.is_ok(), "not applied");
+            Ok(())
+        });
+        // Half of an event must not be kept.
+        std::mem::replace(&mut applied, Ok(()))?;
         let (done, path) = (replay.summary().since(before), log.path().display());
         note(format_args!("{path}: {} scans, {} of them skipped (older than the state)", done.scans, done.skipped));
         if done.commands + done.commands_skipped > 0 {
@@ -122,15 +134,14 @@ pub fn run(args: &ReplayArgs, config: &Config) -> anyhow::Result<ExitCode> {
                 done.commands, done.commands_skipped
             ));
         }
-        if replayed.is_err() {
+        if read.is_err() {
             break;
         }
     }
     // Also what comes before damage.
     replay.finish()?;
     state.store.merge_files()?;
-    state.store.keep_owner()?;
-    replayed.map(|()| ExitCode::SUCCESS)
+    read
 }
 
 /// A running replay. It skips scans that the state already contains, so an interrupted replay

@@ -176,8 +176,8 @@ impl LogThread {
         })
     }
 
-    /// Writes the settings as the first batch of a new log. The first checkpoint refers to it, so a start
-    /// notices if the log is lost.
+    /// Writes the settings as the first batch of a new log. Checkpoints refer to it, so a start notices if the log is
+    /// lost.
     pub(super) fn begin_if_new(&mut self, now_ms: i64) -> Result<(), LogThreadError> {
         if self.builder.last_seq() > 0 {
             return Ok(());

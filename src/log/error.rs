@@ -36,6 +36,11 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether the log itself is not as it was written, and not only cannot be read now, or by this program.
+    pub fn is_damage(&self) -> bool {
+        !matches!(self, LogError::Io { .. } | LogError::Locked { .. } | LogError::NewerVersion { .. })
+    }
+
     pub fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {
         let path = path.to_owned();
         move |source| LogError::Io { what, path, source }

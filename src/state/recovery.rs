@@ -242,9 +242,21 @@ pub fn plan_repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> R
 /// Accepts the loss that damage of the log causes: the state gets the events until there, and the log is
 /// moved away, so that a daemon begins another one. `None`: it has no damage.
 pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
-    let store = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
-    let (Recovered { mut state, last_seq, .. }, repair) =
-        recover_what_is_readable(config, Store::open(dir, store)?, dir, on_warning)?;
+    let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
+    let store = Store::open(dir, settings)?;
+    let repaired = repair_opened(config, store, dir, on_warning);
+    // Whatever has become of it: opening writes files.
+    store::keep_owner(dir)?;
+    repaired
+}
+
+fn repair_opened(
+    config: &Config,
+    store: Store,
+    dir: &Path,
+    on_warning: &OnWarning<'_>,
+) -> Result<Option<Repair>, RecoveryError> {
+    let (Recovered { mut state, last_seq, .. }, repair) = recover_what_is_readable(config, store, dir, on_warning)?;
     let Some(mut repair) = repair else { return Ok(None) };
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
     state.write_checkpoint(last_seq)?;
@@ -258,7 +270,6 @@ pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result
     }
     state.write_checkpoint(0)?;
     state.store.merge_files()?;
-    state.store.keep_owner()?;
     repair.is_done = true;
     Ok(Some(repair))
 }

@@ -347,6 +347,7 @@ fn copy_checked(from: &Path, to: &Path, cache_bytes: u64) -> Result<Meta, StoreE
 /// Changes the owner and group of a directory and of the files in it.
 fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreError> {
     let names = state_files::directories(dir)?.into_iter().chain(state_files::state_files(dir)?);
+    let names = names.chain([files::FORGETTING.into()]);
     for path in names.map(|name| dir.join(name)) {
         let Some(metadata) = files::metadata_if_exists(&path)? else { continue };
         if (metadata.uid(), metadata.gid()) != (user, group) {
@@ -356,12 +357,11 @@ fn set_owner(dir: &Path, user: u32, group: u32, mode: u32) -> Result<(), StoreEr
     fs::set_permissions(dir, fs::Permissions::from_mode(mode)).map_err(files::io_error("change the mode of", dir))
 }
 
-/// As the files of a state that root has written get its owner.
-pub(super) fn keep_owner(dir: &Path) -> Result<(), StoreError> {
-    let of_dir = fs::metadata(dir).map_err(files::io_error("read the metadata of", dir))?;
-    match geteuid().is_root() {
-        true => set_owner(dir, of_dir.uid(), of_dir.gid(), of_dir.mode()),
-        false => Ok(()),
+/// Gives all files of a state the owner of its directory: root has run a command on the state of another user.
+pub fn keep_owner(dir: &Path) -> Result<(), StoreError> {
+    match files::metadata_if_exists(dir)? {
+        Some(of_dir) if geteuid().is_root() => set_owner(dir, of_dir.uid(), of_dir.gid(), of_dir.mode()),
+        _ => Ok(()),
     }
 }
 

@@ -35,7 +35,7 @@ use rustc_hash::FxHashSet;
 
 pub use backup::{
     BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, dir_error,
-    is_same_disk, restore,
+    is_same_disk, keep_owner, restore,
 };
 pub use checkpoint::UnusableDeltas;
 pub use compaction::DatabaseSettings;
@@ -383,11 +383,6 @@ impl Store {
         self.writer.write_merged(&frozen, self.database_settings)?;
         self.tree.drop_frozen();
         Ok(())
-    }
-
-    /// Gives all files the owner of the state directory: root has run a command on the state of another user.
-    pub fn keep_owner(&self) -> Result<(), StoreError> {
-        backup::keep_owner(&self.dir)
     }
 
     /// Memory of the changes since the last checkpoint began, bytes.

@@ -341,7 +341,7 @@ fn stopped_state_is_backed_up_where_a_daemon_would() {
     sandbox.ok(["backup", &format!("{}/", backup.display())]);
     assert!(backup.join("manifest.json").is_file());
 
-    // What an interrupted command has left, and what one in progress uses.
+    // What an interrupted command has left.
     let (left, tmp) = (sandbox.path("tmp/clqd-read-left"), sandbox.path("tmp"));
     fs::create_dir_all(&left).unwrap();
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);

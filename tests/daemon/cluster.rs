@@ -298,15 +298,24 @@ fn restored_state_begins_a_log_and_is_killed() {
     sandbox.ok(["backup", backup.to_str().unwrap()]);
     fs::remove_dir_all(sandbox.state()).expect("a state");
     sandbox.ok(["restore", backup.to_str().unwrap()]);
+    let restored = sandbox.path("restored");
+    crate::sandbox::copy(&sandbox.state(), &restored);
     configure(&sandbox, 0, &database.url(), "", "");
     sandbox.ok(["migrate"]);
-    for _ in 0..2 {
+    let leads = || {
         let daemon = sandbox.start();
         daemon.wait_for_log("this engine leads the cluster");
         assert_eq!(sandbox.list(&[]).len(), 4);
-        daemon.kill();
-    }
-    sandbox.start().stop();
+        daemon
+    };
+    leads().kill();
+    // The log as it is, and the state as before its first checkpoint.
+    let (log, kept) = (sandbox.state().join("log"), sandbox.path("log"));
+    fs::rename(&log, &kept).expect("a log");
+    fs::remove_dir_all(sandbox.state()).expect("a state");
+    crate::sandbox::copy(&restored, &sandbox.state());
+    fs::rename(&kept, &log).expect("the log is moved");
+    leads().stop();
 }
 
 #[test]

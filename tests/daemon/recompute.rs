@@ -367,9 +367,12 @@ fn windows_that_the_log_has_no_more_are_not_recomputed() {
         rows(exported).iter().map(|row| (key(row), row["time_ms"].as_u64().expect("a number"))).collect()
     };
     let before = times(&sandbox.export(&sandbox.state(), &week));
-    let daemon = sandbox.start();
-    sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
-    daemon.kill();
+    wait_until("the daemon is killed before the recomputation ends", || {
+        let daemon = sandbox.start();
+        sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
+        daemon.kill();
+        sandbox.status()["engine"]["rebuilding"] != json!([])
+    });
     first.iter().for_each(|path| fs::remove_file(path).expect("removed"));
     let daemon = sandbox.start();
     let log = daemon.wait_for_log("windows are not recomputed");

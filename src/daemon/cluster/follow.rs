@@ -54,7 +54,8 @@ enum FollowError {
     )]
     Missing { missing: u64 },
     #[error(
-        "the system clock is not synchronised, and differs from the clock of the database: {system} and {database}. This          engine does not lead before it agrees, or is accepted: clqd clock accept"
+        "the system clock is not synchronised, and differs from that of the database: {system} and {database}. This \
+         engine does not lead before it agrees, or is accepted: clqd clock accept"
     )]
     Clock { system: String, database: String },
     #[error(
@@ -186,7 +187,7 @@ impl Follower {
             }
         }
         if last > applied {
-            // The disk of this engine is nearly full.
+            // The disk of this engine is nearly full, or too slow.
             return Ok(None);
         }
         let database_ms = self.log.now_ms().await?;
@@ -228,7 +229,7 @@ impl Follower {
             self.note().await?;
             self.applied = self.engine.call(move |thread| thread.follow(batches)).await?;
             if self.applied == before {
-                // The disk is nearly full.
+                // The disk is nearly full, or too slow.
                 return Ok(false);
             }
         }

@@ -570,12 +570,12 @@ impl EngineThread {
             return Ok(());
         }
         self.commit()?;
-        self.give_up_unrecorded_windows()?;
-        if !self.state.engine.model().has_rebuild() {
-            return Ok(());
-        }
         if self.disk.is_paused() || !self.rebuilder.has_space(&self.rebuild_paths) {
             self.rebuild_due = true;
+            return Ok(());
+        }
+        self.give_up_unrecorded_windows()?;
+        if !self.state.engine.model().has_rebuild() {
             return Ok(());
         }
         self.sync()?;
@@ -591,7 +591,13 @@ impl EngineThread {
         if recomputed.is_empty() {
             return Ok(());
         }
-        let from_ms = window_rebuild::log_from_ms(&self.rebuild_paths.log, model.first_added_ms())?;
+        let reading = self.rebuild_paths.log_lock.begin_reading();
+        let from_ms = match window_rebuild::log_from_ms(&self.rebuild_paths.log, model.first_added_ms()) {
+            Ok(from_ms) => from_ms,
+            // The rebuild fails, and says why.
+            Err(_) => return Ok(()),
+        };
+        drop(reading);
         let is_recorded = |state: &WindowState| from_ms.is_some_and(|from_ms| state.start_ms >= from_ms);
         let (windows, lost): (Vec<WindowState>, Vec<WindowState>) = recomputed.into_iter().partition(is_recorded);
         if lost.is_empty() {
@@ -602,9 +608,13 @@ impl EngineThread {
             windows = labels.join(", "),
             "windows are not recomputed: they begin before the log of this engine, and keep the rows that they have"
         );
-        let step = match windows.is_empty() && model.types_to_rebuild().is_empty() {
+        let (types, mut windows) = (model.types_to_rebuild(), windows);
+        let step = match windows.is_empty() && types.is_empty() {
             true => RebuildStep::End {},
-            false => RebuildStep::Begin { windows },
+            false => {
+                windows.extend(model.importing_windows_of(&types));
+                RebuildStep::Begin { windows }
+            }
         };
         // No scan that follows is earlier.
         self.log.append(&LogEvent::Rebuild { t_ms: self.last_outcome_ms, step: step.clone() });

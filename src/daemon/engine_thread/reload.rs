@@ -37,9 +37,10 @@ impl EngineThread {
         Ok(notes)
     }
 
-    /// Answers a reload. The settings of a cluster are those of its log: they hold when it has them.
+    /// Answers a reload. The settings of a cluster are those of its log: they hold when it has them. While the disk is nearly
+    /// full, nothing is written to it.
     pub(in crate::daemon) fn reply_to_reload(&mut self, reply: oneshot::Sender<Vec<String>>, notes: Vec<String>) {
-        match self.log.is_shared() && !self.is_following() {
+        match self.log.is_shared() && !self.is_following() && !self.disk.is_paused() {
             true => self.reply_when_synced(reply, notes),
             false => _ = reply.send(notes),
         }

@@ -113,6 +113,12 @@ impl ReadModel {
         recomputed.filter_map(|window| self.global.window_state(*window)).collect()
     }
 
+    /// The windows of types that are being imported.
+    pub fn importing_windows_of(&self, types: &[WindowType]) -> Vec<WindowState> {
+        let of_types = self.global.meta.importing.iter().filter(|window| types.contains(&window.kind));
+        of_types.filter_map(|window| self.global.window_state(*window)).collect()
+    }
+
     /// Whether the config has new or changed types.
     pub fn has_changed_types(&self) -> bool {
         !self.global.changed_types.is_empty()

@@ -44,7 +44,7 @@ const PREFIX: &str = "clqd-read-";
 pub(in crate::store) struct ReadCopy {
     dir: TempDir,
     /// Of the directory, as long as a process uses it.
-    _lock: Flock<File>,
+    _lock: Option<Flock<File>>,
 }
 
 impl ReadCopy {
@@ -58,9 +58,10 @@ impl ReadCopy {
 pub(in crate::store) fn create(source: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<ReadCopy, StoreError> {
     let root = temp_root();
     remove_abandoned(&root);
-    let failed = || files::io_error("create a directory in", &root);
-    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&root).map_err(failed())?;
-    let lock = lock_dir(dir.path()).map_err(failed())?;
+    let failed = files::io_error("create a directory in", &root);
+    let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&root).map_err(failed)?;
+    // Not every file system locks directories: there, nothing is removed either.
+    let lock = lock_dir(dir.path()).ok();
     let copy = ReadCopy { dir, _lock: lock };
     let copied = copy_into(source, copy.path(), WithLog::No, is_cancelled);
     copied.map_err(|error| match error {
