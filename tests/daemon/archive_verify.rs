@@ -78,7 +78,8 @@ fn play_until(now_ms: i64, sandbox: &Sandbox) {
         let tags = vec![format!("tag {server}"), "all".to_owned()];
         state.engine.add_server(ServerUrl::parse(&url(server)).unwrap(), tags, monday_ms - 6 * HOUR_MS).unwrap();
     }
-    for from_ms in [monday_ms - 3 * HOUR_MS, now_ms - 70 * MINUTE_MS] {
+    // The last scan is 15 minutes old, so that the first tick ends all presences, and nothing changes later.
+    for from_ms in [monday_ms - 3 * HOUR_MS, now_ms - 73 * MINUTE_MS] {
         for scan in 0..30 {
             for server in 1..4 {
                 let t_ms = from_ms + scan * 2 * MINUTE_MS + server;
@@ -431,8 +432,6 @@ fn every_column_is_compared_and_repaired() {
     sandbox.ok(["migrate"]);
     play_until(chrono::Utc::now().timestamp_millis(), &sandbox);
     let daemon = wait_for("sled releases its lock", || Some(sandbox.start()));
-    // Their rows are written once more.
-    wait_until("all servers are missed", || sandbox.list(&[]).iter().all(|row| row["missed"].as_u64() > Some(0)));
     wait_until_archived(&sandbox);
     let mut left = all_tampering(|sql| runtime.block_on(database.rows(sql)));
     assert!(left.len() > 130, "{}", left.len());
