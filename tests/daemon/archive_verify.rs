@@ -133,9 +133,9 @@ fn wait_until_archived(sandbox: &Sandbox) {
     wait_until("everything is in MySQL", || {
         let status = sandbox.status();
         let archive = &status["archive"];
-        // A row of a later week is a fault until it is deleted.
+        // A row of a later week is a fault until it is deleted, and so is a statement that takes long on a busy machine.
         let fault = &archive["fault"];
-        assert!(fault.is_null() || fault["kind"] == "later_week", "{archive}");
+        assert!(fault.is_null() || fault["kind"] == "later_week" || fault["kind"] == "blocked", "{archive}");
         fault.is_null()
             && !archive["last_complete_ms"].is_null()
             && archive["resync"].is_null()
