@@ -3,8 +3,8 @@
 //! number or end mark. There is no nonce.
 //!
 //! The list is complete when it has as many entries, without those with a ping of 0, as the details announce. But UT2004 announces
-//! also bots as soon as somebody plays, and lists none: so a list is complete, too, when the reply to a repeated request has
-//! repeated all of its entries and has no other.
+//! also bots as soon as somebody plays, and lists none: so at the end of a scan a list is complete, too, when replies to repeated requests have
+//! brought all of its entries again, and no other. One repetition alone may have lost the same datagram.
 
 use std::collections::BTreeSet;
 
@@ -100,8 +100,8 @@ impl Unreal2Query {
         }
     }
 
-    /// Whether the reply to a repeated request has shown that nothing is missing: all entries have come again, and with them
-    /// the end of the list. A repetition of its beginning shows nothing.
+    /// Whether replies to repeated requests have shown that nothing is missing: all entries have come again, and the end of
+    /// the list. A repetition of its beginning shows nothing.
     fn is_repeated(&self) -> bool {
         !self.ids.is_empty() && self.repeated.len() == self.ids.len() && self.has_end
     }
@@ -112,7 +112,7 @@ impl Unreal2Query {
             Some(details) if !self.is_cut => {
                 // Spectators are listed and not announced: there may be enough before the end.
                 let has_all = humans >= details.players as usize && (self.has_end || details.players == 0);
-                if has_all || self.is_repeated() { Step::Done(Box::new(self.snapshot(details))) } else { Step::Wait }
+                if has_all { Step::Done(Box::new(self.snapshot(details))) } else { Step::Wait }
             }
             _ => Step::Wait,
         }
@@ -334,7 +334,8 @@ mod tests {
         assert_eq!(query.handle_datagram(3, &second), Step::Wait);
         assert_eq!(query.partial_snapshot().unwrap().completeness, Completeness::Partial);
         assert_eq!(query.handle_datagram(3, &first), Step::Wait);
-        let Step::Done(snapshot) = query.handle_datagram(4, &second) else { panic!() };
+        assert_eq!(query.handle_datagram(4, &second), Step::Wait);
+        let snapshot = query.partial_snapshot().unwrap();
         assert_eq!((snapshot.players.len(), snapshot.completeness), (3, Completeness::Full));
         assert_eq!((snapshot.bots, snapshot.count), (Some(5), None));
     }
@@ -352,7 +353,8 @@ mod tests {
         assert_eq!(query.handle_datagram(3, &second), Step::Wait);
         // And a third time.
         assert_eq!(query.handle_datagram(4, &first), Step::Wait);
-        let Step::Done(snapshot) = query.handle_datagram(4, &second) else { panic!() };
+        assert_eq!(query.handle_datagram(4, &second), Step::Wait);
+        let snapshot = query.partial_snapshot().unwrap();
         assert_eq!((snapshot.players.len(), snapshot.bots), (19, Some(6)));
     }
 
