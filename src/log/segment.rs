@@ -90,7 +90,7 @@ pub fn has_segments(dir: &Path) -> Result<bool, LogError> {
 pub fn read_from_disk(dir: &Path) -> Result<(), LogError> {
     for SegmentFile { path, .. } in segments(dir)?.iter().rev().take(2) {
         let file = fs::File::open(path).map_err(LogError::io("read", path))?;
-        // Only what is on disk is dropped from memory.
+        // Pages that are not written to the disk yet would stay in memory.
         file.sync_all().map_err(LogError::io("sync", path))?;
         posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
             .map_err(|error| LogError::io("read", path)(error.into()))?;

@@ -123,7 +123,7 @@ fn print_report(args: &RecomputeArgs, app: &CliContext, config: &Config) -> anyh
             note(format_args!("clqd: the log does not record these settings; their defaults are assumed: {missing}"));
         }
     }
-    // The request follows, whoever has read the report.
+    // With --apply, the request is sent even if nobody reads the report.
     let out = if args.apply { Output::lasting() } else { Output::ending() };
     let mut report = Report::new(out, app.json());
     let is_changed = !changed.is_empty();
