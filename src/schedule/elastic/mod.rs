@@ -30,6 +30,11 @@ const USUAL_INTERVAL_MS: i64 = 2 * MINUTE_MS;
 const GAP_S_MIN: f64 = 8.0;
 const GAP_S_MAX: f64 = 240.0;
 
+/// The least and the most real time between two scans, ms: with another interval, too, a server is not pressed, and a
+/// gap does not end presences (`INVISIBLE_GAP_MS`), unless the mean gap does.
+const REAL_GAP_MS_MIN: i64 = 8_000;
+const REAL_GAP_MS_MAX: i64 = 11 * MINUTE_MS;
+
 /// The longest gap as a share of the mean length of a round: in a longer one a whole round may be lost, which the objective
 /// does not count. A gap may always be [`GAP_MEANS_MAX`] times as long as the mean gap, so that the budget is kept.
 /// With both, the winners of 1.4 % more of the rounds of 5 minutes are right, of 0.8 % more of those that end by points, and
@@ -82,6 +87,13 @@ impl Pace {
     /// Real seconds for each second of the constants above.
     fn scale(self) -> f64 {
         self.interval_ms as f64 / USUAL_INTERVAL_MS as f64
+    }
+
+    /// The least and the most time between two scans, ms.
+    fn gap_bounds_ms(self) -> (i64, i64) {
+        let mean_ms = (self.interval_ms as f64 / self.budget) as i64;
+        let longest_ms = (GAP_S_MAX * self.scale() * 1_000.0) as i64;
+        (REAL_GAP_MS_MIN.min(mean_ms), longest_ms.min(REAL_GAP_MS_MAX).max((GAP_MEANS_MAX * mean_ms as f64) as i64))
     }
 }
 
@@ -156,7 +168,8 @@ impl ElasticServer {
         let forecast = self.model.forecast(moment.list_ms, moment.best).filter(|_| is_recent);
         let gap_s_max = self.gap_s_max(pace, forecast.as_ref().map(|forecast| forecast.mean_s));
         let gap_s = best_gap_s(forecast.as_ref(), self.price_s(pace), moment, scale, gap_s_max);
-        let gap_ms = (gap_s * scale * 1_000.0) as i64;
+        let (shortest_ms, longest_ms) = pace.gap_bounds_ms();
+        let gap_ms = ((gap_s * scale * 1_000.0) as i64).clamp(shortest_ms, longest_ms);
         let least_ms = if f64::from(self.saved) < SAVED_MIN { pace.interval_ms } else { 0 };
         moment.now_ms + gap_ms.max(least_ms).max(1)
     }

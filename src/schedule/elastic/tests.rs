@@ -192,6 +192,29 @@ fn times_scale_with_the_interval() {
     }
 }
 
+#[test]
+fn gaps_have_bounds_with_every_interval() {
+    for interval_s in [1, 10, 60, 300, 600, 3_600] {
+        for budget in [0.5, 1.15, 4.0] {
+            let pace = Pace { budget, interval_ms: interval_s * 1_000 };
+            let mean_ms = (pace.interval_ms as f64 / budget) as i64;
+            let (least_ms, most_ms) = (mean_ms.min(8_000), 660_000.max(mean_ms * 11 / 10).max(pace.interval_ms));
+            let mut run = Run::new(pace, ends_every(907_000, 400));
+            for _ in 0..300 {
+                run.scan(false);
+                if run.now_ms > *run.round_ends.last().unwrap() {
+                    break;
+                }
+            }
+            // The second scan is on the grid.
+            for pair in run.times_ms.windows(2).skip(1) {
+                let gap_ms = pair[1] - pair[0];
+                assert!((least_ms..=most_ms).contains(&gap_ms), "{gap_ms} with {pace:?}");
+            }
+        }
+    }
+}
+
 /// A server whose rounds end at these times, scanned for a while.
 struct Run {
     scans: ElasticScans,
