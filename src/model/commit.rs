@@ -116,8 +116,16 @@ pub enum WeekPhase {
     /// Final. Only a correction by an admin changes it.
     Closed,
     /// An admin reopened it: the results of closing are being removed from the servers. Then it
-    /// is open.
+    /// is running.
     Reopening,
+}
+
+impl WeekPhase {
+    /// Whether snapshots are credited to the week: closing does not change rows, so they are while
+    /// its results are removed, too.
+    pub fn is_open(self) -> bool {
+        matches!(self, WeekPhase::Running | WeekPhase::Reopening)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -360,10 +360,13 @@ fn scans_count_immediately_after_time_reset() {
     let done = state.engine.reset_time(&state.store, now_ms).unwrap();
     state.commit().unwrap();
     assert_eq!((done.servers, done.reopened, done.now_ms), (2, vec![key(0)], now_ms));
+    // Also while the results of closing are still removed.
+    assert_eq!(phases(&state), [WeekPhase::Reopening, WeekPhase::Running]);
+    let counts = state.engine.model().counts().clone();
+    synthetic::play(&mut state, 2, 8, 0, 122..142);
     synthetic::close_all(&mut state, now_ms);
     assert_eq!(phases(&state), [WeekPhase::Running, WeekPhase::Running]);
-    let counts = state.engine.model().counts().clone();
-    synthetic::play(&mut state, 2, 8, 0, 122..242);
+    synthetic::play(&mut state, 2, 8, 0, 142..242);
     let after = state.engine.model().counts();
     assert_eq!(after.out_of_order, counts.out_of_order);
     assert_eq!(after.snapshots, counts.snapshots + 2 * 60);

@@ -233,8 +233,10 @@ impl Run {
             }
             Command::DeleteWindows { before } => self.correct(Corrected::WindowsDeleted { before }),
             Command::Clock => {
-                self.comparer.set_clock_back(t);
-                self.counted.retain(|_, (counted, _)| *counted <= t);
+                let ended = self.comparer.set_clock_back(t);
+                self.counted.retain(|server, _| !ended.contains(server));
+                // [open] A count without a list is one of the moment to which the clock is set back.
+                self.counted.values_mut().for_each(|(counted, _)| *counted = t.min(*counted));
                 self.screener.set_clock_back(t);
                 self.correct(Corrected::ClockSetBack);
             }

@@ -393,13 +393,13 @@ impl Comparer {
         self.over.remove(server);
     }
 
-    /// The recorded time is set back.
+    /// The recorded time is set back. Returns the servers whose presences end.
     ///
     /// [open] A list of a later time is not compared with the next one, as after a lift.
-    pub fn set_clock_back(&mut self, to: i64) {
-        for (server, _) in self.last.extract_if(|_, last| last.t > to) {
-            self.sessions.end_all(&server);
-        }
+    pub fn set_clock_back(&mut self, to: i64) -> HashSet<String> {
+        let later: HashSet<String> = self.last.extract_if(|_, last| last.t > to).map(|(server, _)| server).collect();
+        later.iter().for_each(|server| self.sessions.end_all_at(server, to));
+        later
     }
 
     /// From now on a player is another one. A presence continues as that player's, unless that player

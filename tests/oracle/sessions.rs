@@ -67,6 +67,14 @@ impl Sessions {
         self.complete.extend(self.open.extract_if(|(on, _), _| on == server).map(|(_, ended)| ended));
     }
 
+    /// The clock is set back: as [`Self::end_all`], and no session of the server starts or ends later.
+    pub fn end_all_at(&mut self, server: &str, t: i64) {
+        for session in self.open.values_mut().filter(|session| session.server == server) {
+            (session.start, session.end) = (t.min(session.start), t.min(session.end));
+        }
+        self.end_all(server);
+    }
+
     pub fn merge(&mut self, from: &PlayerId, into: &PlayerId) {
         for ((server, _), mut session) in self.open.extract_if(|(_, of), _| of == from).collect::<Vec<_>>() {
             session.player = into.clone();

@@ -15,21 +15,21 @@ const B: &str = "quake3://127.0.0.1:27961";
 const MINUTE_MS: i64 = 60_000;
 
 /// The week of most examples.
-fn week() -> u32 {
+pub fn week() -> u32 {
     parse_week_label("2026-W47").expect("a label").0
 }
 
 /// Unix ms of a minute of that week; negative minutes lie before it.
-fn minute(minute: i64) -> i64 {
+pub fn minute(minute: i64) -> i64 {
     Calendar::default().week_start_ms(WeekKey(week())) + minute * MINUTE_MS
 }
 
 /// A log; times are minutes of the week.
 #[derive(Default)]
-struct Log(String);
+pub struct Log(pub String);
 
 impl Log {
-    fn scan(mut self, at: i64, server: &str, players: &[(&str, i64)]) -> Log {
+    pub fn scan(mut self, at: i64, server: &str, players: &[(&str, i64)]) -> Log {
         let players: Vec<Value> =
             players.iter().map(|(name, points)| json!({"name": name, "points": points, "ping": 30})).collect();
         let line = json!({"t": minute(at), "server": server, "game": "g", "map": "m", "slots": 16, "players": players});
@@ -38,7 +38,7 @@ impl Log {
     }
 
     /// A command, or settings.
-    fn then(mut self, at: i64, mut line: Value) -> Log {
+    pub fn then(mut self, at: i64, mut line: Value) -> Log {
         line["t"] = minute(at).into();
         self.0 += &format!("{line}\n");
         self
@@ -58,7 +58,7 @@ impl Log {
         self.scan(at, server, &zero).scan(at + 2, server, points).scan(at + 4, server, &zero)
     }
 
-    fn oracle(&self) -> Oracle {
+    pub fn oracle(&self) -> Oracle {
         Oracle::new(&self.0, Settings::default())
     }
 }

@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::commands::{Log, week};
 use crate::oracle::adapter::config;
 use crate::oracle::compare::{Segments, check_week};
 use crate::oracle::generate::{Random, commands, scan_log, screening};
-use crate::oracle::{Oracle, Quarter, Screen, Settings};
+use crate::oracle::{Oracle, Quarter, Scope, Screen, Settings};
 use clqd::model::WeekKey;
 use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::name::ColourCodes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn replay_reproduces_independent_example() {
@@ -85,6 +86,31 @@ fn replay_with_commands_equals_oracle() {
         let options = commands::Options { quiet_after_week_end_ms, clock: false, ..commands::Options::of_seed(seed) };
         let log = decided_by_the_rules(&commands::with_commands(&scans, seed, &options, &settings));
         check(&log, settings, &format!("seed {seed} with {options:?}"), &format!("commands-{seed}"));
+    }
+}
+
+/// The clock was in the next week, and this one was closed. The scans after the correction count, while
+/// the results of closing are still removed, too.
+#[test]
+fn replay_counts_scans_after_clock_in_reopened_week() {
+    let a = "quake3://127.0.0.1:27960";
+    for closing in [6, 7 * 24 * 60 + 6] {
+        let mut log = Log::default().scan(-720, a, &[("ann", 0), ("bob", 0)]);
+        for week_end in (0..closing).step_by(7 * 24 * 60) {
+            log = log.scan(week_end + 5, a, &[("ann", 9), ("bob", 3)]);
+        }
+        let log = log
+            .then(closing, json!({"command": "add", "server": "quake3://127.0.0.1:27961", "tags": []}))
+            .then(-660, json!({"command": "clock"}))
+            .scan(-658, a, &[("ann", 0), ("bob", 0)])
+            .scan(-656, a, &[("ann", 5), ("bob", 1)]);
+        let name = format!("clock-into-closed-week-{closing}");
+        // A clock that is a week ahead deletes old sessions.
+        check(&log.0, Settings { keep_sessions_days: 30, ..Settings::default() }, &name, &name);
+        let oracle = log.oracle();
+        let rows = oracle.rows(week() - 1, &Scope::Server(a.to_owned()));
+        let ann = rows.iter().find(|row| row.player.name == "ann").expect("a row");
+        assert_eq!((ann.starts, ann.measured_ms, ann.points), (2, 120_000, 5));
     }
 }
 

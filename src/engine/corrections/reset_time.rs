@@ -6,7 +6,6 @@
 //! the windows that they were credited to.
 
 use crate::engine::{Engine, ReadError, StoreReader, windows};
-use crate::model::commit::WeekPhase;
 use crate::model::{OutboxKey, ServerKey, WeekKey};
 use crate::series::slots;
 
@@ -54,7 +53,7 @@ impl Engine {
         self.model.global.enqueue(OutboxKey::LaterRows);
         let (weeks, calendar) = (self.model.global.meta.weeks.clone(), self.model.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
-            if !matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
+            if !state.phase.is_open() {
                 self.begin_reopening(state.week);
                 reset.reopened.push(state.week);
             }
@@ -72,9 +71,9 @@ impl Engine {
         let is_later = |t_ms: Option<i64>| t_ms.is_some_and(|t_ms| t_ms > now_ms);
         let seen_ms = record.last_snapshot.as_ref().map(|last| last.t_ms);
         let counted_ms = record.recent.partial.map(|partial| partial.t_ms);
-        let was_seen_later = [seen_ms, counted_ms].into_iter().any(is_later);
+        let was_seen_later = is_later(seen_ms);
         let slot_ms = record.sums.slot.saturating_mul(slots::SLOT_MS);
-        let later = [record.last_scan_ms, record.last_seen_ms, Some(record.added_ms), Some(slot_ms)];
+        let later = [record.last_scan_ms, record.last_seen_ms, counted_ms, Some(record.added_ms), Some(slot_ms)];
         if !was_seen_later && !later.into_iter().any(is_later) {
             return Ok(false);
         }
@@ -88,6 +87,8 @@ impl Engine {
         record.last_scan_ms = record.last_scan_ms.map(|t_ms| t_ms.min(now_ms));
         record.last_seen_ms = record.last_seen_ms.map(|t_ms| t_ms.min(now_ms));
         record.added_ms = record.added_ms.min(now_ms);
+        // Its players are not compared, so no presence ends. The time before it was counted.
+        record.recent.partial.iter_mut().for_each(|partial| partial.t_ms = partial.t_ms.min(now_ms));
         if let Some(screening) = &mut record.screening {
             screening.unchanged.iter_mut().for_each(|list| list.since_ms = list.since_ms.min(now_ms));
             screening.reasons_applied.iter_mut().for_each(|(_, applied_ms)| *applied_ms = now_ms.min(*applied_ms));

@@ -13,7 +13,6 @@ mod screening;
 use self::compare::{ListChange, RoundEnd};
 use self::screening::ScreeningResult;
 use super::{Engine, GlobalState, Notice, Outcome, ReadError, ReadModel, ServerState, StoreReader};
-use crate::model::commit::WeekPhase;
 use crate::model::server::Class;
 use crate::model::snapshot::{Completeness, Snapshot};
 use crate::model::{GameKey, MapKey, ServerKey};
@@ -181,15 +180,15 @@ impl Engine {
                     let week = global.calendar.week(t_ms);
                     global.update_current_windows(source, t_ms);
                     global.open_session_day(t_ms);
-                    if global.week_phase(week) != WeekPhase::Running {
+                    if !global.week_phase(week).is_open() {
                         // Too late for the statistics of the week, but the server is alive.
                         self.model.counts.out_of_order += 1;
-                        global.apply_alive(server, server_state, &snapshot, None);
+                        global.apply_alive(server, server_state, &snapshot, true, None);
                     } else {
                         match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.model.counts.implausible_snapshots += 1;
-                                global.apply_alive(server, server_state, &snapshot, players);
+                                global.apply_alive(server, server_state, &snapshot, false, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.model.counts.snapshots += 1;

@@ -2,7 +2,7 @@
 
 use super::screening::apply_check;
 use crate::engine::{GlobalState, ReadError, ServerState, StoreReader};
-use crate::model::commit::{MapRowKey, WeekPhase};
+use crate::model::commit::MapRowKey;
 use crate::model::packed_series::PackedSeries;
 use crate::model::server::{PartialList, ScreenReason, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -22,7 +22,7 @@ impl GlobalState {
     ) -> Result<(), ReadError> {
         let rules = &self.settings.rules;
         if !rules.are_of_2() {
-            self.apply_alive(server, server_state, snapshot, snapshot.announced_players());
+            self.apply_alive(server, server_state, snapshot, true, snapshot.announced_players());
             return Ok(());
         }
         let t_ms = snapshot.t_ms;
@@ -36,8 +36,8 @@ impl GlobalState {
         });
         let week = self.calendar.week(t_ms);
         self.update_current_windows(source, t_ms);
-        if record.greylist_reason.is_some() || self.week_phase(week) != WeekPhase::Running {
-            self.apply_alive(server, server_state, snapshot, players);
+        if record.greylist_reason.is_some() || !self.week_phase(week).is_open() {
+            self.apply_alive(server, server_state, snapshot, true, players);
             server_state.record.recent.count_unverified |= is_unverified;
             server_state.record.class = self.class_of_answer(server_state);
             return Ok(());
@@ -51,7 +51,7 @@ impl GlobalState {
             false => match self.game_within_quota(screening, &snapshot.game, t_ms) {
                 Some(game) => Some(game),
                 None => {
-                    self.apply_alive(server, server_state, snapshot, None);
+                    self.apply_alive(server, server_state, snapshot, true, None);
                     return Ok(());
                 }
             },
@@ -77,18 +77,22 @@ impl GlobalState {
         Ok(())
     }
 
-    /// A snapshot that only shows that the server is alive, its map and, if known, its player count. It
-    /// never creates a key.
+    /// A snapshot that only shows that the server is alive, its host name and slots, its game and map
+    /// (`with_map`) and, if known, its player count. It never creates a key.
     pub(super) fn apply_alive(
         &mut self,
         server: ServerKey,
         server_state: &mut ServerState,
         snapshot: &Snapshot,
+        with_map: bool,
         players: Option<u32>,
     ) {
-        let game = self.games.find(&snapshot.game).map(GameKey);
-        let map = self.maps.find(&snapshot.map).map(MapKey);
-        self.update_server_info(server, server_state, snapshot, game.or(server_state.record.game), map);
+        let (mut game, mut map) = (server_state.record.game, server_state.record.map);
+        if with_map {
+            game = self.games.find(&snapshot.game).map(GameKey).or(game);
+            map = self.maps.find(&snapshot.map).map(MapKey);
+        }
+        self.update_server_info(server, server_state, snapshot, game, map);
         if let Some(players) = players {
             server_state.record.count = players;
             server_state.record.recent.count_unverified = false;

@@ -16,7 +16,7 @@ use super::rows::RowPage;
 use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, ReadError, ReadModel, StoreReader};
 use crate::engine::week_close::final_positions::FinalPositions;
-use crate::model::commit::{RowKey, WeekPhase};
+use crate::model::commit::{RowKey, WeekPhase, WeekState};
 use crate::model::packed_series::PackedSeries;
 use crate::model::row::PlayerWindow;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
@@ -158,7 +158,7 @@ impl Engine {
     /// Works on weeks that have ended, up to the steps of one tick.
     pub(super) fn advance_weeks(&mut self, source: &dyn StoreReader) -> Result<(), ReadError> {
         let mut budget = StepBudget(self.model.global.settings.week_steps_per_tick);
-        while let Some(state) = self.model.global.meta.weeks.iter().copied().find(|s| s.phase != WeekPhase::Closed) {
+        while let Some(state) = self.next_week() {
             if !budget.has_steps() {
                 return Ok(());
             }
@@ -187,6 +187,14 @@ impl Engine {
         self.drop_old_players(source, &mut budget)
     }
 
+    /// The week to reopen or, without one, to close next: a week that is reopened may be later than
+    /// one that has not ended.
+    fn next_week(&self) -> Option<WeekState> {
+        let weeks = &self.model.global.meta.weeks;
+        let reopening = weeks.iter().find(|state| state.phase == WeekPhase::Reopening);
+        reopening.or_else(|| weeks.iter().find(|state| state.phase != WeekPhase::Closed)).copied()
+    }
+
     /// From this call on, neither starts nor continues closing a week that ends later than
     /// `t_ms` (Unix ms): recorded time may come from a clock that is not trusted. Without a
     /// call there is no limit; a replay needs none.
@@ -200,7 +208,7 @@ impl Engine {
 
     /// The first week whose closing is blocked by [`Engine::set_close_limit`].
     pub fn week_blocked(&self) -> Option<WeekKey> {
-        let state = self.model.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed)?;
+        let state = self.next_week()?;
         let closable_ms = self.model.closable_from_ms(state.week);
         let is_due = state.phase != WeekPhase::Reopening && closable_ms <= self.model.global.meta.now_ms;
         (is_due && closable_ms > self.close_limit_ms).then_some(state.week)
@@ -208,8 +216,7 @@ impl Engine {
 
     /// Whether the next tick has a week to close, or to reopen.
     pub fn has_week_to_close(&self) -> bool {
-        let first = self.model.global.meta.weeks.iter().find(|state| state.phase != WeekPhase::Closed);
-        first.is_some_and(|state| {
+        self.next_week().is_some_and(|state| {
             state.phase == WeekPhase::Reopening || self.model.closable_from_ms(state.week) <= self.close_limit_ms()
         })
     }

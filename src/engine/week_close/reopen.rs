@@ -65,7 +65,7 @@ impl Engine {
             let weeks_kept = if weeks_kept.is_empty() { "none".to_owned() } else { weeks_kept.join(", ") };
             return Err(ReopenError::RowsDeleted { week, weeks_kept });
         };
-        if matches!(state.phase, WeekPhase::Running | WeekPhase::Reopening) {
+        if state.phase.is_open() {
             return Ok(false);
         }
         let newest = weeks.iter().rev().find(|state| state.phase == WeekPhase::Closed).map(|state| state.week);
