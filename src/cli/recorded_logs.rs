@@ -178,12 +178,7 @@ fn check_and_sort_logs(logs: &[PathBuf]) -> anyhow::Result<Vec<CheckedLog>> {
         }
         checked.push(CheckedLog { path: path.to_owned(), file, span, damage });
     }
-    // Files of one log have numbers. Their times do not show the order after recorded time was set back.
-    let places: Vec<_> = checked.iter().map(|log| scan_log::place_in_log(&log.path)).collect();
-    match places.iter().all(|(log, _)| *log == places[0].0) {
-        true => checked.sort_by_key(|log| scan_log::place_in_log(&log.path).1),
-        false => checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms)),
-    }
+    checked.sort_by_key(|log| (log.span.first_ms, log.span.last_ms));
     for pair in checked.windows(2) {
         let [earlier, later] = pair else { unreachable!("windows of two") };
         ensure!(

@@ -1,15 +1,12 @@
 //! One line of a scan log: text to event and back.
 //!
-//! The fast path parses scans in the recorder's format, serde_json any other JSON.
-//! The values are validated here, whichever parser was used.
+//! Parsing a line of 12 players (701 bytes) takes some 2 us, a small part of what its replay takes.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::fast_path;
-use super::raw_line::{RawLine, RawPlayer};
 use crate::api::check_tag;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, POINTS_ABS_MAX, TEXT_BYTES_MAX};
@@ -58,12 +55,70 @@ impl From<serde_json::Error> for LineError {
     }
 }
 
+/// The fields of a line, before they are validated, in the order in which they are written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct RawLine<'a> {
+    t: i64,
+    #[serde(borrow, default)]
+    server: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    miss: bool,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    game: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    map: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    hostname: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slots: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    partial: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bots: Option<u32>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    players: Option<Vec<RawPlayer<'a>>>,
+    /// A line with one of these is not a scan. Their other fields are beside them.
+    #[serde(default, skip_serializing)]
+    command: Option<IgnoredAny>,
+    #[serde(default, skip_serializing)]
+    settings: Option<IgnoredAny>,
+    #[serde(default, skip_serializing)]
+    rebuild: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct RawPlayer<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    points: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ping: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connected_ms: Option<u64>,
+    #[serde(default)]
+    bot: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    spectator: bool,
+}
+
+fn is_false(b: &bool) -> bool {
+    !b
+}
+
 /// Parses one line. Unknown fields are ignored.
 pub fn parse(text: &str) -> Result<LogEvent, LineError> {
-    Ok(match parse_raw(text, RawPlayer::into_player)? {
-        Raw::Scan(line) => LogEvent::Scan { server: ServerUrl::parse(&line.server)?, outcome: line.into_outcome() },
-        Raw::Other(event) => event,
-    })
+    let line: RawLine = serde_json::from_str(text)?;
+    if line.command.is_some() || line.settings.is_some() || line.rebuild.is_some() {
+        return parse_other(&line, text);
+    }
+    let server = ServerUrl::parse(line.server.as_ref().ok_or(LineError::Missing("server"))?)?;
+    line.check()?;
+    Ok(LogEvent::Scan { server, outcome: line.into_outcome() })
 }
 
 /// Parses one line that is a scan.
@@ -74,83 +129,25 @@ pub fn parse_scan(text: &str) -> Result<(ServerUrl, Outcome), LineError> {
     }
 }
 
-/// Validates a line without building an outcome. Returns its time, Unix ms, or the
-/// same error as [`parse`].
-pub fn check(text: &str) -> Result<i64, LineError> {
-    check_time(text).map(|time| time.t_ms)
-}
-
-/// The time of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LineTime {
-    /// Unix ms.
-    pub(super) t_ms: i64,
-    /// The line sets recorded time back: it may be earlier than the line before.
-    pub(super) sets_clock: bool,
-}
-
-/// As [`check`], but also returns the values that determine the order of lines.
-pub(super) fn check_time(text: &str) -> Result<LineTime, LineError> {
-    match parse_raw(text, drop)? {
-        Raw::Scan(line) => {
-            ServerUrl::check(&line.server)?;
-            Ok(LineTime { t_ms: line.t, sets_clock: false })
-        }
-        Raw::Other(event) => Ok(LineTime { t_ms: event.t_ms(), sets_clock: event.sets_clock() }),
-    }
-}
-
-/// A parsed line. The URL of a scan that the fast path read is not checked yet.
-enum Raw<'a, P> {
-    Scan(RawLine<'a, P>),
-    Other(LogEvent),
-}
-
 /// Whether the text may be a truncated line.
 pub(super) fn is_truncated_line(text: &str) -> bool {
     let ends_early = |error: serde_json::Error| error.is_eof();
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<serde_json::Value>(text).is_err_and(ends_early)
 }
 
-/// Parses and validates a line, except for a server URL that the fast path read: the
-/// caller checks it.
-fn parse_raw<'a, P>(text: &'a str, make: impl Fn(RawPlayer<'a>) -> P) -> Result<Raw<'a, P>, LineError> {
-    let checked = |index, player: RawPlayer<'a>| player.check(index).map(|()| make(player));
-    if let Some(line) = fast_path::read(text, |index, player| checked(index, player).ok())
-        && line.check().is_ok()
-    {
-        return Ok(Raw::Scan(line));
+/// Parses a line that is not a scan.
+fn parse_other(line: &RawLine<'_>, text: &str) -> Result<LogEvent, LineError> {
+    #[derive(Deserialize)]
+    struct SettingsLine {
+        settings: RecordedSettings,
     }
-    // serde_json produces the error message, the same for every line.
-    let kind: OtherLine = serde_json::from_str(text)?;
-    if kind.command.is_some() || kind.settings.is_some() || kind.rebuild.is_some() {
-        return parse_other(kind, text).map(Raw::Other);
-    }
-    let mut line: RawLine = serde_json::from_str(text)?;
-    ServerUrl::check(&line.server)?;
-    line.check()?;
-    let players = line.players.take();
-    let players =
-        players.map(|list| list.into_iter().enumerate().map(|(index, player)| checked(index, player)).collect());
-    Ok(Raw::Scan(line.with_players(players.transpose()?)))
-}
-
-/// A line that is not a scan.
-#[derive(Deserialize)]
-struct OtherLine {
-    t: i64,
-    /// Its fields are beside it in the line.
-    command: Option<IgnoredAny>,
-    settings: Option<RecordedSettings>,
-    /// Its fields are beside it in the line.
-    rebuild: Option<IgnoredAny>,
-}
-
-fn parse_other(line: OtherLine, text: &str) -> Result<LogEvent, LineError> {
     let t_ms = line.t;
     check_t(t_ms)?;
     match (line.command, line.settings, line.rebuild) {
-        (None, Some(settings), None) => Ok(LogEvent::Settings { t_ms, settings }),
+        (None, Some(_), None) => {
+            let SettingsLine { settings } = serde_json::from_str(text)?;
+            Ok(LogEvent::Settings { t_ms, settings })
+        }
         (None, None, Some(_)) => Ok(LogEvent::Rebuild { t_ms, step: serde_json::from_str(text)? }),
         (Some(_), None, None) => {
             let command: AdminCommand = serde_json::from_str(text)?;
@@ -199,8 +196,8 @@ fn check_t(t_ms: i64) -> Result<(), LineError> {
     if (0..=T_MS_MAX).contains(&t_ms) { Ok(()) } else { Err(LineError::Time(t_ms)) }
 }
 
-impl<'a, P> RawLine<'a, P> {
-    /// Validates all fields except the URL and the players.
+impl RawLine<'_> {
+    /// Validates all fields of a scan except the URL.
     fn check(&self) -> Result<(), LineError> {
         check_t(self.t)?;
         if self.miss {
@@ -211,21 +208,15 @@ impl<'a, P> RawLine<'a, P> {
         }
         match &self.players {
             Some(players) if players.len() > PLAYERS_MAX => return Err(LineError::Players(players.len())),
+            Some(players) => players.iter().enumerate().try_for_each(|(index, player)| player.check(index))?,
             None if !self.partial => return Err(LineError::Missing("players")),
-            _ => (),
+            None => (),
         }
         check_len("game", self.game.as_ref().ok_or(LineError::Missing("game"))?, TEXT_BYTES_MAX)?;
         check_len("map", self.map.as_ref().ok_or(LineError::Missing("map"))?, TEXT_BYTES_MAX)?;
         check_len("hostname", self.hostname.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)
     }
 
-    fn with_players<Q>(self, players: Option<Vec<Q>>) -> RawLine<'a, Q> {
-        let RawLine { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players: _ } = self;
-        RawLine { t, server, miss, reason, game, map, hostname, slots, partial, count, bots, players }
-    }
-}
-
-impl RawLine<'_, Player> {
     /// Converts a validated line.
     fn into_outcome(self) -> Outcome {
         if self.miss {
@@ -238,7 +229,7 @@ impl RawLine<'_, Player> {
             map: self.map.unwrap_or_default().into_owned(),
             hostname: self.hostname.unwrap_or_default().into_owned(),
             slots: self.slots.unwrap_or(0),
-            players: self.players.unwrap_or_default(),
+            players: self.players.unwrap_or_default().into_iter().map(RawPlayer::into_player).collect(),
             completeness: if self.partial { Completeness::Partial } else { Completeness::Full },
             count: self.count,
             bots: self.bots,
@@ -301,27 +292,14 @@ pub fn write_event(out: &mut Vec<u8>, event: &LogEvent) {
 
 /// Writes the line of a scan, including the line feed.
 pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
-    let server = Cow::Borrowed(url.as_str());
+    let server = Some(Cow::Borrowed(url.as_str()));
     let line = match outcome {
-        Outcome::Miss { t_ms, reason } => RawLine {
-            t: *t_ms,
-            server,
-            miss: true,
-            reason: Some(reason.into()),
-            game: None,
-            map: None,
-            hostname: None,
-            slots: None,
-            partial: false,
-            count: None,
-            bots: None,
-            players: None,
-        },
+        Outcome::Miss { t_ms, reason } => {
+            RawLine { t: *t_ms, server, miss: true, reason: Some(reason.into()), ..RawLine::default() }
+        }
         Outcome::Snapshot(snapshot) => RawLine {
             t: snapshot.t_ms,
             server,
-            miss: false,
-            reason: None,
             game: Some(snapshot.game.as_str().into()),
             map: Some(snapshot.map.as_str().into()),
             hostname: Some(snapshot.hostname.as_str().into()),
@@ -343,6 +321,7 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
                     })
                     .collect(),
             ),
+            ..RawLine::default()
         },
     };
     serde_json::to_writer(&mut *out, &line).expect("a line is serialisable and a Vec accepts every write");
@@ -351,6 +330,8 @@ pub fn write(out: &mut Vec<u8>, url: &ServerUrl, outcome: &Outcome) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -391,6 +372,7 @@ mod tests {
             ("".to_owned(), "not a line"),
             ("{".to_owned(), "not a line"),
             (r#"{"t":1,"server":"x","miss":true}"#.to_owned(), "scheme://host:port"),
+            (r#"{"t":1,"miss":true}"#.to_owned(), "\"server\" is missing"),
             (r#"{"t":-1,"server":"quake3://h:1","miss":true}"#.to_owned(), "t = -1"),
             (snapshot(""), "\"players\" is missing"),
             (snapshot(r#","players":[],"miss":true"#), "\"miss\" and a snapshot"),
@@ -409,6 +391,51 @@ mod tests {
         ] {
             let error = parse(&text).unwrap_err().to_string();
             assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![4 => "[ -~]{0,20}", 1 => "[\\\\\"/u0-9a-f\u{0}-\u{ff}]{0,12}", 1 => any::<String>()]
+    }
+
+    fn player() -> impl Strategy<Value = Player> {
+        let points = prop_oneof![-99..9_999_i64, -POINTS_ABS_MAX..=POINTS_ABS_MAX];
+        let points = proptest::option::weighted(0.9, points);
+        (text(), points, any::<Option<i32>>(), any::<Option<u64>>(), any::<bool>(), any::<bool>()).prop_map(
+            |(name, points, ping, connected_ms, bot, spectator)| Player {
+                name: name.into(),
+                points,
+                ping,
+                connected_ms,
+                bot,
+                spectator,
+            },
+        )
+    }
+
+    fn outcome() -> impl Strategy<Value = Outcome> {
+        let completeness = prop_oneof![3 => Just(Completeness::Full), 1 => Just(Completeness::Partial)];
+        let announced = any::<(Option<u32>, Option<u32>)>();
+        let players = proptest::collection::vec(player(), 0..20);
+        let snapshot = (0..1_i64 << 45, text(), text(), text(), any::<u32>(), players, completeness, announced)
+            .prop_map(|(t_ms, game, map, hostname, slots, players, completeness, (count, bots))| {
+                Outcome::Snapshot(Snapshot { t_ms, game, map, hostname, slots, players, completeness, count, bots })
+            });
+        let miss = (0..1_i64 << 45, text()).prop_map(|(t_ms, reason)| Outcome::Miss { t_ms, reason });
+        prop_oneof![4 => snapshot, 1 => miss]
+    }
+
+    fn written(outcome: &Outcome) -> String {
+        let mut out = Vec::new();
+        write(&mut out, &ServerUrl::parse("quake3://127.0.0.1:27960").unwrap(), outcome);
+        let text = String::from_utf8(out).unwrap();
+        text.trim_end().to_owned()
+    }
+
+    proptest! {
+        #[test]
+        fn written_scan_parses_to_the_same(outcome in outcome()) {
+            prop_assert_eq!(format!("{:?}", parse_scan(&written(&outcome)).unwrap().1), format!("{outcome:?}"));
         }
     }
 }

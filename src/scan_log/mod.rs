@@ -7,16 +7,12 @@
 
 mod damage;
 mod error;
-mod fast_path;
-mod file_names;
 mod line;
 mod lossy_reader;
-mod raw_line;
 mod reader;
 
 pub use self::damage::{Damage, DamagedRange};
 pub use self::error::{LogError, Truncation};
-pub use self::file_names::place_in_log;
-pub use self::line::{LineError, check as check_line, parse, parse_scan, write, write_event};
+pub use self::line::{LineError, parse, parse_scan, write, write_event};
 pub use self::lossy_reader::{LogSummary, LossyReader, check};
 pub use self::reader::{LogReader, from_file, open};

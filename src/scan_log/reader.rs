@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::error::{LogError, Truncation};
-use super::line::{self, LineError, LineTime, parse};
+use super::line::{self, LineError, parse};
 use crate::limits::SCAN_LOG_LINE_BYTES_MAX;
 use crate::log::LogEvent;
 
@@ -66,11 +66,10 @@ pub(super) enum LineEnd {
 }
 
 /// A line that was parsed.
-pub(super) struct ParsedLine<T> {
+pub(super) struct ParsedLine {
     pub(super) line: u64,
     pub(super) bytes: u64,
-    pub(super) time: LineTime,
-    pub(super) value: T,
+    pub(super) event: LogEvent,
 }
 
 impl LogReader {
@@ -135,25 +134,22 @@ impl LogReader {
     }
 
     /// Reads the next line, whatever its time.
-    pub(super) fn read<T>(
-        &mut self,
-        parser: impl Fn(&str) -> Result<(LineTime, T), LineError>,
-    ) -> Option<Result<ParsedLine<T>, LogError>> {
+    pub(super) fn read(&mut self) -> Option<Result<ParsedLine, LogError>> {
         let end = match self.read_line() {
             Ok(Some(end)) => end,
             Ok(None) => return self.truncation.take().map(|truncation| Err(LogError::Truncated(truncation))),
             Err(error) => return Some(Err(error)),
         };
         let (line, bytes) = (self.line, self.line_bytes);
-        if bytes <= self.buffer.len() as u64
-            && let Ok(text) = std::str::from_utf8(&self.buffer)
-            && let Ok((time, value)) = parser(text.trim_ascii())
-        {
-            if let Some(truncation) = &mut self.truncation {
-                truncation.line = line + 1;
+        let error = match self.parse_line() {
+            Ok(event) => {
+                if let Some(truncation) = &mut self.truncation {
+                    truncation.line = line + 1;
+                }
+                return Some(Ok(ParsedLine { line, bytes, event }));
             }
-            return Some(Ok(ParsedLine { line, bytes, time, value }));
-        }
+            Err(error) => error,
+        };
         if end == LineEnd::File && self.is_beginning_of_line() {
             self.truncation = None;
             return Some(Err(LogError::Truncated(Truncation {
@@ -163,20 +159,17 @@ impl LogReader {
                 is_compressed: self.is_compressed,
             })));
         }
-        Some(Err(self.line_error(parser)))
+        Some(Err(error))
     }
 
-    /// The error of the line in the buffer.
-    fn line_error<T>(&self, parser: impl Fn(&str) -> Result<(LineTime, T), LineError>) -> LogError {
-        let (path, line) = (self.path.clone(), self.line);
+    /// Parses the line in the buffer.
+    fn parse_line(&self) -> Result<LogEvent, LogError> {
+        let (path, line) = (&self.path, self.line);
         if self.line_bytes > self.buffer.len() as u64 {
-            return LogError::TooLong { path, line };
+            return Err(LogError::TooLong { path: path.clone(), line });
         }
-        match std::str::from_utf8(&self.buffer).map(|text| parser(text.trim_ascii())) {
-            Err(_) => LogError::NotUtf8 { path, line },
-            Ok(Err(source)) => LogError::Line { path, line, source },
-            Ok(Ok(_)) => unreachable!("it cannot be read"),
-        }
+        let text = std::str::from_utf8(&self.buffer).map_err(|_| LogError::NotUtf8 { path: path.clone(), line })?;
+        parse(text.trim_ascii()).map_err(|source: LineError| LogError::Line { path: path.clone(), line, source })
     }
 
     /// Whether the buffer may be the beginning of a line: the file is truncated there, or
@@ -195,13 +188,7 @@ impl LogReader {
         };
         let text = text.trim_ascii();
         // Zeros may also replace only the line feed.
-        let is_padded = written.len() < self.buffer.len() && line::check(text).is_ok();
+        let is_padded = written.len() < self.buffer.len() && parse(text).is_ok();
         self.rest_is_zeros && (is_padded || line::is_truncated_line(text))
     }
-}
-
-/// Parses a line into its time and content.
-pub(super) fn parse_with_time(text: &str) -> Result<(LineTime, LogEvent), LineError> {
-    let event = parse(text)?;
-    Ok((LineTime { t_ms: event.t_ms(), sets_clock: event.sets_clock() }, event))
 }

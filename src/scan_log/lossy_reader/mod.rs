@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::damage::Damage;
 use super::error::LogError;
-use super::line::{self, LineError, LineTime};
-use super::reader::{LogReader, ParsedLine, open, parse_with_time};
+use super::reader::{LogReader, ParsedLine, open};
 use crate::log::LogEvent;
 
 /// Summary of a complete log.
@@ -22,17 +21,16 @@ pub struct LogSummary {
 }
 
 /// Checks a complete log before any of it is applied. Unreadable lines are skipped and
-/// returned as damage. It validates lines without building snapshots, which halves the
-/// time. Error: the file cannot be read.
+/// returned as damage. Error: the file cannot be read.
 pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
     let mut summary = LogSummary { lines: 0, first_ms: i64::MAX, last_ms: i64::MIN, begins_with_clock: false };
-    let mut lines = LossyReader::start(open(path)?);
-    while let Some(read) = lines.read(|text| line::check_time(text).map(|time| (time, time))) {
-        let time = read?;
+    let mut lines = LossyReader::new(open(path)?);
+    for event in lines.by_ref() {
+        let event = event?;
         if summary.lines == 0 {
-            (summary.first_ms, summary.begins_with_clock) = (time.t_ms, time.sets_clock);
+            (summary.first_ms, summary.begins_with_clock) = (event.t_ms(), event.sets_clock());
         }
-        summary.last_ms = time.t_ms;
+        summary.last_ms = event.t_ms();
         summary.lines += 1;
     }
     Ok((summary, lines.damage))
@@ -43,22 +41,16 @@ pub fn check(path: &Path) -> Result<(LogSummary, Damage), LogError> {
 /// Reads one line ahead. If the next line is earlier than the pending line but not
 /// earlier than the line before that, the pending line has the wrong time, and only it
 /// is skipped. A line that sets recorded time back may be earlier than the one before it.
-pub struct LossyReader<T> {
+pub struct LossyReader {
     lines: LogReader,
-    pending: Option<ParsedLine<T>>,
+    pending: Option<ParsedLine>,
     latest_ms: i64,
     damage: Damage,
 }
 
-impl LossyReader<LogEvent> {
+impl LossyReader {
     /// Returns the readable lines of a log and counts the others.
-    pub fn new(lines: LogReader) -> LossyReader<LogEvent> {
-        LossyReader::start(lines)
-    }
-}
-
-impl<T> LossyReader<T> {
-    fn start(lines: LogReader) -> LossyReader<T> {
+    pub fn new(lines: LogReader) -> LossyReader {
         LossyReader { lines, pending: None, latest_ms: i64::MIN, damage: Damage::default() }
     }
 
@@ -67,9 +59,23 @@ impl<T> LossyReader<T> {
         &self.damage
     }
 
-    fn read(&mut self, parser: impl Fn(&str) -> Result<(LineTime, T), LineError>) -> Option<Result<T, LogError>> {
+    /// Skips a line whose time is not in order with its neighbour.
+    fn skip(&mut self, read: &ParsedLine, neighbour_ms: i64) {
+        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.event.t_ms());
+        let error = match t_ms < neighbour_ms {
+            true => LogError::Order { path, line, t_ms, before_ms: neighbour_ms },
+            false => LogError::Order { path, line: line + 1, t_ms: neighbour_ms, before_ms: t_ms },
+        };
+        self.damage.skip(line, read.bytes, error);
+    }
+}
+
+impl Iterator for LossyReader {
+    type Item = Result<LogEvent, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let new = match self.lines.read(&parser) {
+            let new = match self.lines.read() {
                 Some(Ok(new)) => new,
                 Some(Err(error @ LogError::Io { .. })) => return Some(Err(error)),
                 Some(Err(LogError::Truncated(truncation))) => {
@@ -80,43 +86,26 @@ impl<T> LossyReader<T> {
                     self.damage.skip(self.lines.line, self.lines.line_bytes, error);
                     continue;
                 }
-                None => return self.pending.take().map(|pending| Ok(pending.value)),
+                None => return self.pending.take().map(|pending| Ok(pending.event)),
             };
+            let (t_ms, sets_clock) = (new.event.t_ms(), new.event.sets_clock());
             match self.pending.take() {
-                Some(pending) if new.time.t_ms >= pending.time.t_ms || new.time.sets_clock => {
-                    self.latest_ms = if new.time.sets_clock { new.time.t_ms } else { pending.time.t_ms };
+                Some(pending) if t_ms >= pending.event.t_ms() || sets_clock => {
+                    self.latest_ms = if sets_clock { t_ms } else { pending.event.t_ms() };
                     self.pending = Some(new);
-                    return Some(Ok(pending.value));
+                    return Some(Ok(pending.event));
                 }
-                Some(pending) if new.time.t_ms >= self.latest_ms && !pending.time.sets_clock => {
-                    self.skip(&pending, new.time.t_ms);
+                Some(pending) if t_ms >= self.latest_ms && !pending.event.sets_clock() => {
+                    self.skip(&pending, t_ms);
                     self.pending = Some(new);
                 }
                 Some(pending) => {
-                    self.skip(&new, pending.time.t_ms);
+                    self.skip(&new, pending.event.t_ms());
                     self.pending = Some(pending);
                 }
                 None => self.pending = Some(new),
             }
         }
-    }
-
-    /// Skips a line whose time is not in order with its neighbour.
-    fn skip(&mut self, read: &ParsedLine<T>, neighbour_ms: i64) {
-        let (path, line, t_ms) = (self.lines.path.clone(), read.line, read.time.t_ms);
-        let error = match t_ms < neighbour_ms {
-            true => LogError::Order { path, line, t_ms, before_ms: neighbour_ms },
-            false => LogError::Order { path, line: line + 1, t_ms: neighbour_ms, before_ms: t_ms },
-        };
-        self.damage.skip(line, read.bytes, error);
-    }
-}
-
-impl Iterator for LossyReader<LogEvent> {
-    type Item = Result<LogEvent, LogError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read(parse_with_time)
     }
 }
 
