@@ -1,6 +1,7 @@
 //! Decodes the events of a segment: see [`encode`](super::encode) for the format.
 
 use super::LogEvent;
+use super::batch::BODY_BYTES_MAX;
 use super::encode::{
     ENTRY_AT, FIRST_NAME, KIND_ARCHIVE, KIND_COMMAND, KIND_KNOWN, KIND_MERGE, KIND_MISS, KIND_REBUILD,
     KIND_REBUILT_PLAYERS, KIND_REBUILT_SERVER, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot, ListEntry,
@@ -329,8 +330,9 @@ fn new_or_known<'a>(
     Ok(Reference { index, new: Some(new) })
 }
 
-/// Commands and settings are short; the longest text lists some thousand windows.
-const JSON_BYTES_MAX: usize = 1 << 20;
+/// Commands and settings are short. The longest text lists the windows of a rebuild, 84 bytes each: hours of a year are 736
+/// kB. A batch, which has a checksum, is the limit of what is read.
+const JSON_BYTES_MAX: usize = BODY_BYTES_MAX;
 
 fn json<T: serde::de::DeserializeOwned>(what: &'static str, cursor: &mut Cursor<'_>) -> Result<T, DecodeError> {
     let len = cursor.u64().and_then(|len| usize::try_from(len).ok()).filter(|&len| len <= JSON_BYTES_MAX);

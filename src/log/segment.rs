@@ -5,8 +5,9 @@
 //! is noticed wherever it is.
 //!
 //! An invalid end of the newest segment with nothing valid after it is a [`Cut`]: a crash or a
-//! power cut stopped the writing of a batch, whose events were never acknowledged. Anything else
-//! that is not valid is an error.
+//! power cut stopped the writing of a batch, whose events were never acknowledged. So is one of the
+//! segment before, if the newest one is empty: then it is the batch without events that announces
+//! the newest. Anything else that is not valid is an error.
 
 use std::fmt;
 use std::fs;
@@ -26,7 +27,7 @@ const EXTENSION: &str = "log";
 /// Segments are read as a whole.
 const SEGMENT_BYTES_MAX: u64 = 2 * BODY_BYTES_MAX as u64;
 
-/// The incomplete end of the newest segment.
+/// The incomplete end of the newest segment, or of the one before an empty one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     pub path: PathBuf,
@@ -318,6 +319,13 @@ impl LogReader {
         Ok(true)
     }
 
+    /// Whether the next segment is the last one, and has no batch. It is written after the end of the one before.
+    fn is_next_empty(&self) -> bool {
+        let [next] = self.segments.as_slice() else { return false };
+        let is_empty = |file: fs::Metadata| file.len() == SEGMENT_HEADER_BYTES as u64;
+        Some(next.first_seq) == self.next_seq && fs::metadata(&next.path).is_ok_and(is_empty)
+    }
+
     /// Ends the open segment at a position without a further batch. Error: the segment is damaged
     /// there.
     fn end_segment(&mut self) -> Result<(), LogError> {
@@ -332,7 +340,7 @@ impl LogReader {
         let follows = match BatchHeader::find(segment.header.id, rest) {
             Some((at, batch)) => format!("batch {} follows at byte {}", batch.seq, segment.position + at),
             None if self.expects_segment => "bytes follow the end of the segment".to_owned(),
-            None if !segment.is_last => "another segment follows".to_owned(),
+            None if !segment.is_last && !self.is_next_empty() => "another segment follows".to_owned(),
             None => {
                 self.cut = Some(Cut { path, position, bytes: rest.len() as u64, last_ms: self.last_ms });
                 return Ok(());

@@ -327,6 +327,59 @@ fn every_cut_of_the_end_keeps_the_batches_before_it() {
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [6, 7]);
 }
 
+#[test]
+fn rebuild_of_many_windows_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    let window = |index| WindowKey { kind: WindowType(3), index };
+    let state = |index| WindowState { window: window(index), start_ms: T_MS + i64::from(index), end_ms: i64::MAX };
+    let event =
+        LogEvent::Rebuild { t_ms: T_MS, step: RebuildStep::Begin { windows: (0..20_000).map(state).collect() } };
+    log.append(&event);
+    log.sync(T_MS);
+    assert_eq!(read_all(dir.path()).unwrap(), [text(&event)]);
+}
+
+/// A crash while the end of a segment is written: its successor is on disk, and has no batch.
+#[test]
+fn torn_end_of_a_segment_before_an_empty_one_is_a_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = open(dir.path());
+    let events = [1, 2].map(|n| scan(n, snapshot(T_MS, vec![player("a", i64::from(n))])));
+    events.iter().for_each(|event| log.append(event));
+    let batch = log.builder.take_and_end_segment(T_MS).unwrap();
+    log.writer.write(batch, T_MS).unwrap();
+    drop(log);
+    let files = segments(dir.path()).unwrap();
+    let [ended, empty] = &files[..] else { panic!("{files:?}") };
+    let whole = fs::read(&ended.path).unwrap();
+    let (body, end) = whole.split_at(whole.len() - super::batch::BATCH_HEADER_BYTES);
+    let want = events.each_ref().map(text);
+    for len in 0..end.len() {
+        for zeros in [0, 1, end.len() - len] {
+            let torn = [body, &end[..len], &vec![0; zeros]].concat();
+            if torn == whole {
+                continue;
+            }
+            fs::write(&ended.path, &torn).unwrap();
+            let rest = len + zeros;
+            assert_eq!(read_all(dir.path()).unwrap(), want, "{len}");
+            let log = open(dir.path());
+            assert_eq!(log.cut.as_ref().map_or(0, |cut| cut.bytes), rest as u64);
+            drop(log);
+            assert_eq!(fs::read(&ended.path).unwrap(), whole, "it is announced again");
+            assert_eq!(check(dir.path()).unwrap().1, None);
+        }
+    }
+    // Of a successor with a batch the end was on disk.
+    let mut log = open(dir.path());
+    log.append(&events[0]);
+    log.sync(T_MS);
+    fs::write(&ended.path, [body, &[0]].concat()).unwrap();
+    assert!(matches!(read_all(dir.path()), Err(LogError::Damaged { .. })));
+    assert!(fs::metadata(&empty.path).unwrap().len() > 100);
+}
+
 /// Every bit of every file: the events are read as they were, or a cut or an error is reported.
 #[test]
 fn every_flipped_bit_is_noticed() {

@@ -200,6 +200,7 @@ impl RawLine<'_> {
     /// Validates all fields of a scan except the URL.
     fn check(&self) -> Result<(), LineError> {
         check_t(self.t)?;
+        check_len("reason", self.reason.as_deref().unwrap_or_default(), TEXT_BYTES_MAX)?;
         if self.miss {
             return match self.players.is_some() || self.partial {
                 true => Err(LineError::MissAndSnapshot),
@@ -372,6 +373,10 @@ mod tests {
             ("".to_owned(), "not a line"),
             ("{".to_owned(), "not a line"),
             (r#"{"t":1,"server":"x","miss":true}"#.to_owned(), "scheme://host:port"),
+            (
+                format!(r#"{{"t":1,"server":"quake3://h:1","miss":true,"reason":"{}"}}"#, "x".repeat(300)),
+                "reason is 300 bytes",
+            ),
             (r#"{"t":1,"miss":true}"#.to_owned(), "\"server\" is missing"),
             (r#"{"t":-1,"server":"quake3://h:1","miss":true}"#.to_owned(), "t = -1"),
             (snapshot(""), "\"players\" is missing"),
