@@ -15,7 +15,7 @@ use super::dir::files::{self, io_error};
 use super::error::StoreError;
 use super::tree::Tree;
 use super::tree::mem_table::{MemTable, bytes_of};
-use super::working_copy::{Comparison, WorkingCopy};
+use super::working_copy::{self, Comparison, WorkingCopy};
 
 /// What a checkpoint is written to.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl CheckpointTarget {
         self.advance_forgetting();
         let is_merge_due = self.files.is_merge_due();
         // The database must have the base, and what is merged into the next one.
-        let is_apply_due = is_merge_due || self.files.base_number() == Some(number);
+        let is_apply_due = is_merge_due || self.files.is_damaged() || self.files.base_number() == Some(number);
         if self.compaction.switch_if_ready(&self.tree, &self.files) {
             self.tree.drop_durable();
             self.forgetting.iter_mut().for_each(|it| it.is_compacted = true);
@@ -96,10 +96,23 @@ impl CheckpointTarget {
         }
         self.compaction.begin_if_due(&self.tree, &self.files, settings);
         // A compaction needs the files that are written meanwhile.
-        if is_merge_due && !self.compaction.is_running() {
-            self.files.begin_merge();
+        match !self.compaction.is_running() {
+            true if self.files.is_damaged() => self.write_base(number),
+            true if is_merge_due => self.files.begin_merge(settings.disk_free_bytes_min),
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Replaces damaged files by all records of the database, which has all changes until the last file.
+    fn write_base(&mut self, number: u64) {
+        let written = working_copy::write_base_of(&self.tree.durable(), number, &mut self.files);
+        match written {
+            Ok(()) => tracing::warn!("the damaged checkpoint files were written again from the database"),
+            Err(error) => {
+                tracing::error!("the damaged checkpoint files cannot be written again: {}", error.with_causes());
+            }
+        }
     }
 }
 
@@ -171,7 +184,10 @@ impl CheckpointWriter {
         target.write(changes, settings)?;
         // It needs the files.
         target.compaction.cancel();
-        target.files.merge_now();
+        target.files.merge_now(settings.disk_free_bytes_min);
+        if let Some(number) = target.files.last_number().filter(|_| target.files.is_damaged()) {
+            target.write_base(number);
+        }
         Ok(())
     }
 

@@ -70,7 +70,7 @@ fn damage_database(damaged: &Path, before: &Path, round: usize, random: &mut dyn
         0 => fs::remove_file(&db).unwrap(),
         1 => fs::write(damaged.join("conf"), b"").unwrap(),
         2 => fs::write(damaged.join("current"), b"db.7 10\n").unwrap(),
-        3 => fs::write(damaged.join("current"), b"?").unwrap(),
+        3 => fs::write(damaged.join("current"), [b"?", &b"\xff"[..]][round % 2]).unwrap(),
         // The database of the earlier copy.
         4 => {
             for name in files::list_database(damaged).unwrap() {
@@ -138,6 +138,54 @@ fn comparison_before_the_first_checkpoint_notices_what_differs() {
         lock::wait_until_unlocked(&damaged).unwrap();
     }
     assert!(noticed >= 10, "{noticed} differences");
+}
+
+/// What the disk has lost, the database of the running process has.
+#[test]
+fn damaged_checkpoint_file_is_written_again_from_the_database() {
+    for (damaged, in_background) in [(0, false), (0, true), (1, true)] {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("s");
+        state(&dir, &place.path().join("before"));
+        let mut store = open(&dir).unwrap();
+        let path = checkpoint_files(&dir).remove(damaged);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+        fs::write(&path, bytes).unwrap();
+        match in_background {
+            false => store.merge_files().unwrap(),
+            true => {
+                store.writer.files().request_merge();
+                store.apply(&commit(7, 300)).unwrap();
+                store.writer.files().finish_merge();
+                assert!(store.writer.files().is_damaged());
+                store.apply(&commit(8, 300)).unwrap();
+            }
+        }
+        assert_eq!(checkpoint_files(&dir).len(), 1, "a base");
+        let expected = records(&store);
+        drop(store);
+        lock::wait_until_unlocked(&dir).unwrap();
+        assert!(records(&open(&dir).unwrap()) == expected);
+    }
+}
+
+/// A disk that has no space for another base: the files stay.
+#[test]
+fn files_are_not_merged_without_space() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("s");
+    let expected = state(&dir, &place.path().join("before"));
+    let mut store = open(&dir).unwrap();
+    let reserve = DatabaseSettings { disk_free_bytes_min: u64::MAX, ..store.database_settings };
+    store.set_database_settings(reserve);
+    let files = checkpoint_files(&dir);
+    store.merge_files().unwrap();
+    assert_eq!(checkpoint_files(&dir)[..files.len()], files[..]);
+    store.set_database_settings(DatabaseSettings { disk_free_bytes_min: 0, ..reserve });
+    store.merge_files().unwrap();
+    assert!(checkpoint_files(&dir).len() == 1 && records(&store) == expected);
 }
 
 /// A process that ends without an order, be it due to the database, leaves the comparison to the start of the

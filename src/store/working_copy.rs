@@ -188,16 +188,21 @@ fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), Stor
         );
     }
     let number = before.unwrap_or(1);
+    write_base_of(tree, number, checkpoints)?;
+    tree.set_checkpoint(number, true)
+}
+
+/// Writes all records of a database, which has all changes until the file with a number, as a base.
+pub(super) fn write_base_of(tree: &Tree, number: u64, checkpoints: &mut CheckpointFiles) -> Result<(), StoreError> {
     let kept = stored_windows(tree)?;
-    checkpoints.write_first_base(number, |put| {
+    checkpoints.write_base(number, |put| {
         tree.for_each_encoded(Vec::new()..vec![u8::MAX], |key, value| {
             if is_in_files(&kept, key) {
                 put(key, value)?;
             }
             Ok(ControlFlow::Continue(()))
         })
-    })?;
-    tree.set_checkpoint(number, true)
+    })
 }
 
 /// Windows that are not deleted.

@@ -95,6 +95,8 @@ pub(super) struct CheckpointFiles {
     merge: Option<Merge>,
     /// Whether the older files have something that must be removed.
     is_merge_requested: bool,
+    /// A merge has found damage. The database has what the files had.
+    is_damaged: bool,
 }
 
 #[derive(Debug)]
@@ -112,7 +114,8 @@ impl CheckpointFiles {
     }
 
     fn of(dir: PathBuf, found: Vec<CheckpointFile>) -> Result<CheckpointFiles, StoreError> {
-        let mut opened = CheckpointFiles { dir, files: found, merge: None, is_merge_requested: false };
+        let mut opened =
+            CheckpointFiles { dir, files: found, merge: None, is_merge_requested: false, is_damaged: false };
         // What is before the newest base was merged into it.
         let base = opened.files.iter().rposition(|file| file.kind == Kind::Base);
         opened.files.drain(..base.unwrap_or(0));
@@ -209,14 +212,31 @@ impl CheckpointFiles {
         Ok(number)
     }
 
-    /// Writes all records as the first file, with a number. There are no files yet.
-    pub(super) fn write_first_base(
+    /// Writes all records as a base with a number, the first one or that of the last file. It replaces all files.
+    pub(super) fn write_base(
         &mut self,
         number: u64,
         put_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        assert!(self.is_empty(), "only the first file is written from the database");
-        self.write_numbered(number, &[], |writer| put_all(&mut |key, value| writer.put(key, Some(value))))
+        self.create_dir()?;
+        let put = |writer: &mut Writer| put_all(&mut |key, value| writer.put(key, Some(value)));
+        let base = write_file(&self.dir, Kind::Base, number, &[], put)?;
+        self.begin_with(base);
+        self.is_damaged = false;
+        Ok(())
+    }
+
+    /// Whether the next merge would fail: the files must be written again from the database.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    fn create_dir(&self) -> Result<(), StoreError> {
+        if self.is_empty() {
+            files::create_dir(&self.dir)?;
+            files::sync_parent(&self.dir)?;
+        }
+        Ok(())
     }
 
     fn write_numbered(
@@ -225,10 +245,7 @@ impl CheckpointFiles {
         deleted_prefixes: &[Vec<u8>],
         put: impl FnOnce(&mut Writer) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        if self.is_empty() {
-            files::create_dir(&self.dir)?;
-            files::sync_parent(&self.dir)?;
-        }
+        self.create_dir()?;
         let kind = if self.is_empty() { Kind::Base } else { Kind::Delta };
         let written = write_file(&self.dir, kind, number, deleted_prefixes, put)?;
         self.files.push(written);
@@ -245,13 +262,18 @@ impl CheckpointFiles {
         is_due && !deltas.is_empty() && self.merge.is_none()
     }
 
-    /// Begins to merge the files. The database must have their changes.
-    pub(super) fn begin_merge(&mut self) {
+    /// Begins to merge the files. The database must have their changes. Without space for a copy of them and `reserve`
+    /// bytes the files stay.
+    pub(super) fn begin_merge(&mut self, reserve: u64) {
+        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
+        if let Err(error) = check_space(&self.dir, bytes.saturating_add(reserve)) {
+            return warn_not_merged(&error.with_causes());
+        }
         self.is_merge_requested = false;
         let (dir, files, is_cancelled) = (self.dir.clone(), self.files.clone(), Arc::new(AtomicBool::new(false)));
         let thread_flag = is_cancelled.clone();
-        let spawned =
-            std::thread::Builder::new().name("store-merge".to_owned()).spawn(move || merge(&dir, &files, &thread_flag));
+        let run = move || merge(&dir, &files, reserve, &thread_flag);
+        let spawned = std::thread::Builder::new().name("store-merge".to_owned()).spawn(run);
         match spawned {
             Ok(thread) => self.merge = Some(Merge { is_cancelled, thread }),
             Err(error) => warn_not_merged(&error.to_string()),
@@ -265,10 +287,10 @@ impl CheckpointFiles {
     }
 
     /// Merges the files, and waits until that is done. The database must have their changes.
-    pub(super) fn merge_now(&mut self) {
+    pub(super) fn merge_now(&mut self, reserve: u64) {
         self.finish_merge();
         if self.files.len() > 1 {
-            self.begin_merge();
+            self.begin_merge(reserve);
             self.finish_merge();
         }
     }
@@ -284,11 +306,25 @@ impl CheckpointFiles {
     fn end_merge(&mut self, merge: Merge) {
         let base = match merge.thread.join() {
             Ok(Ok(base)) => base,
+            Ok(Err(error @ StoreError::Damaged { .. })) => {
+                tracing::error!(
+                    "the next checkpoint writes all records again, because a file is damaged; check the disk: {}",
+                    error.with_causes()
+                );
+                self.is_damaged = true;
+                return;
+            }
             Ok(Err(error)) => return warn_not_merged(&error.with_causes()),
             Err(_) => return warn_not_merged("its thread panicked"),
         };
+        self.begin_with(base);
+    }
+
+    /// Replaces the files until a base by it.
+    fn begin_with(&mut self, base: CheckpointFile) {
         let is_merged = |file: &CheckpointFile| file.number <= base.number;
-        let merged: Vec<CheckpointFile> = self.files.iter().copied().filter(is_merged).collect();
+        let merged: Vec<CheckpointFile> =
+            self.files.iter().copied().filter(|file| is_merged(file) && *file.name() != *base.name()).collect();
         self.files.retain(|file| !is_merged(file));
         self.files.insert(0, base);
         for file in merged {
@@ -328,14 +364,28 @@ fn records(dir: &Path, files: &[CheckpointFile]) -> Result<Records, StoreError> 
     Records::new(readers.collect::<Result<_, _>>()?)
 }
 
-/// Merges files into a base, and reads it back.
-fn merge(dir: &Path, files: &[CheckpointFile], is_cancelled: &AtomicBool) -> Result<CheckpointFile, StoreError> {
+/// Merges files into a base, and reads it back. Stops rather than leave less than `reserve` bytes on the disk.
+fn merge(
+    dir: &Path,
+    files: &[CheckpointFile],
+    reserve: u64,
+    is_cancelled: &AtomicBool,
+) -> Result<CheckpointFile, StoreError> {
     let number = files.last().expect("a merge has files").number;
     let pace = || match is_cancelled.load(Ordering::Relaxed) {
         true => Err(StoreError::Cancelled { path: dir.to_owned() }),
-        false => Ok(()),
+        false => check_space(dir, reserve),
     };
     write_base(dir, number, paced(records(dir, files)?, pace))
+}
+
+fn check_space(dir: &Path, needed: u64) -> Result<(), StoreError> {
+    let free = files::free_bytes(dir)?;
+    let advice = "free some space, or lower store.disk_free_bytes_min";
+    match free < needed {
+        true => Err(StoreError::NoDiskSpace { dir: dir.to_owned(), needed, free, advice }),
+        false => Ok(()),
+    }
 }
 
 /// Records, with a call of `pace` now and then, whose error ends them.

@@ -12,7 +12,7 @@ fn all(files: &CheckpointFiles) -> Map {
 
 fn begin_merge_if_due(files: &mut CheckpointFiles) {
     if files.is_merge_due() {
-        files.begin_merge();
+        files.begin_merge(0);
     }
 }
 
@@ -100,7 +100,7 @@ fn what_a_killed_merge_leaves_is_removed() {
     }
     let expected = all(&files);
     // Killed after the new base got its name.
-    let merged = merge(&files.dir, &files.files, &AtomicBool::new(false)).unwrap();
+    let merged = merge(&files.dir, &files.files, 0, &AtomicBool::new(false)).unwrap();
     drop(files);
     let files = CheckpointFiles::open(dir.path()).unwrap();
     assert_eq!(files.files, [merged]);

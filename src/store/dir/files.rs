@@ -58,13 +58,13 @@ impl CurrentDatabase {
 /// itself.
 pub(in crate::store) fn read_current(dir: &Path) -> Result<Option<CurrentDatabase>, StoreError> {
     let path = dir.join(CURRENT);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         Err(error) => return Err(io_error("read", &path)(error)),
     };
     let parse = || {
-        let (name, bytes) = text.strip_suffix('\n')?.split_once(' ')?;
+        let (name, bytes) = std::str::from_utf8(&bytes).ok()?.strip_suffix('\n')?.split_once(' ')?;
         Some(CurrentDatabase { number: database_number(name)?, bytes: bytes.parse().ok()? })
     };
     parse().map(Some).ok_or(StoreError::Damaged { path, at: String::new() })
