@@ -74,10 +74,12 @@ impl ClockCorrection {
 
     fn put_in_place(self, state_dir: &Path, corrected: &Path) -> Result<(), LogError> {
         let log = log_dir(state_dir);
-        for wrong in segments(&log)?.into_iter().filter(|segment| segment.first_seq > self.after_seq) {
-            fs::remove_file(&wrong.path).map_err(LogError::io("remove", &wrong.path))?;
-        }
+        // Without any event after the start there is nothing to correct, and the last segment stays, which the one before
+        // has announced.
         if corrected.exists() {
+            for wrong in segments(&log)?.into_iter().filter(|segment| segment.first_seq > self.after_seq) {
+                fs::remove_file(&wrong.path).map_err(LogError::io("remove", &wrong.path))?;
+            }
             for right in segments(corrected)? {
                 let name = right.path.file_name().expect("a segment has a name");
                 fs::hard_link(&right.path, log.join(name)).map_err(LogError::io("link", &right.path))?;
@@ -115,7 +117,7 @@ fn remove_dir(dir: &Path) -> Result<(), LogError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::LogEvent;
+    use crate::log::{LogEvent, LogWriter};
     use crate::model::calendar::DAY_MS;
 
     const BEGAN_MS: i64 = 1_764_000_000_000;
@@ -143,6 +145,19 @@ mod tests {
                 false => _ = fs::copy(entry.path(), to.join(entry.file_name())).unwrap(),
             }
         }
+    }
+
+    #[test]
+    fn correction_without_events_keeps_announced_segment() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, right) = (place.path(), BEGAN_MS..BEGAN_MS + 30_000);
+        let after_seq = append(&log_dir(dir), 1, right.clone());
+        drop(LogWriter::open(&WriterSettings::new(log_dir(dir)), 1, BEGAN_MS + 9 * DAY_MS).unwrap());
+        ClockCorrection::new(after_seq, 8 * DAY_MS).request(dir).unwrap();
+        apply_requested(dir).unwrap();
+        assert_eq!(times(&log_dir(dir)), right.step_by(1_000).collect::<Vec<_>>());
+        assert!(!ClockCorrection::path(dir).exists());
+        LogWriter::open(&WriterSettings::new(log_dir(dir)), 1, BEGAN_MS).unwrap();
     }
 
     /// A correction that was killed at any point is completed by the next start.

@@ -113,10 +113,7 @@ impl Recovered {
 /// Opens a state directory for a daemon. Its database is compared with the checkpoint files before the first
 /// checkpoint.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
-    super::clock_correction::apply_requested(dir)?;
-    if has_segments(&log_dir(dir))? {
-        read_from_disk(&log_dir(dir))?;
-    }
+    prepare_log(dir)?;
     let open = || recover(config, open_store(config, dir, Store::open_comparing_later)?, dir, is_cancelled, &mut Err);
     match open() {
         // Not compared, so the database may be the reason: now it is compared first.
@@ -126,6 +123,14 @@ pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Res
         }
         opened => opened,
     }
+}
+/// Makes the requested correction of the clock, and lets the disk answer. No process writes the log.
+fn prepare_log(dir: &Path) -> Result<(), LogError> {
+    super::clock_correction::apply_requested(dir)?;
+    if has_segments(&log_dir(dir))? {
+        read_from_disk(&log_dir(dir))?;
+    }
+    Ok(())
 }
 
 /// Opens a store. If a delta of its checkpoint files is damaged or missing, the log replaces it, if it reaches
@@ -172,6 +177,7 @@ pub type OnWarning<'w> = dyn Fn(&dyn Display) + 'w;
 /// the state on disk.
 pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<State, RecoveryError> {
     let store = open_store(config, dir, Store::open)?;
+    prepare_log(dir)?;
     let Recovered { mut state, position, last_seq, cut, .. } = recover(config, store, dir, &|| false, &mut Err)?;
     cut.iter().for_each(|cut| on_warning(cut));
     if position.is_some() {
@@ -244,7 +250,11 @@ pub fn plan_repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> R
 pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
     let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
     let store = Store::open(dir, settings)?;
-    let repaired = repair_opened(config, store, dir, on_warning);
+    // Damage is what is repaired.
+    let repaired = match prepare_log(dir) {
+        Err(error) if !error.is_damage() => Err(error.into()),
+        _ => repair_opened(config, store, dir, on_warning),
+    };
     // Whatever has become of it: opening writes files.
     store::keep_owner(dir)?;
     repaired
