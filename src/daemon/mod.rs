@@ -209,6 +209,7 @@ impl Daemon {
         file: Option<PathBuf>,
         log: Option<LogFilter>,
     ) -> anyhow::Result<Daemon> {
+        let _long_start = systemd::LongStart::begin();
         // Another process may be stopping, which takes some seconds; a daemon that serves its control socket is not.
         let (state_dir, control_socket) = (config.state_dir.clone(), config.control_socket.clone());
         let wait_for_state = move || {

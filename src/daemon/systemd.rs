@@ -8,6 +8,14 @@ use sd_notify::NotifyState;
 
 use crate::daemon::engine_thread::Heartbeat;
 
+/// Time without progress after which a start has failed.
+const EXTENSION_US: u32 = 120_000_000;
+
+/// Progress is more than this between two looks.
+const PROGRESS_BYTES: u64 = 64 << 10;
+
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+
 pub(super) fn ready() {
     notify(&[NotifyState::Ready]);
 }
@@ -27,6 +35,42 @@ fn notify(state: &[NotifyState]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot notify systemd");
     }
+}
+
+/// Keeps the time limits of the unit from ending a long start, as the load or comparison of a large state is, while it
+/// makes progress; stops when dropped.
+pub(super) struct LongStart(tokio::task::JoinHandle<()>);
+
+impl LongStart {
+    pub(super) fn begin() -> LongStart {
+        LongStart(tokio::spawn(extend_start()))
+    }
+}
+
+impl Drop for LongStart {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Progress is what the process has read from files and written to them. A process that was started again in the place
+/// of another one has its watchdog, too.
+async fn extend_start() {
+    let mut before = 0;
+    loop {
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
+        let done = std::fs::read_to_string("/proc/self/io").map_or(0, |io| bytes_done(&io));
+        if done > before + PROGRESS_BYTES {
+            notify(&[NotifyState::Watchdog, NotifyState::ExtendTimeoutUsec(EXTENSION_US)]);
+        }
+        before = done;
+    }
+}
+
+/// Bytes read and written, from the page cache, too.
+fn bytes_done(io: &str) -> u64 {
+    let counts = io.lines().filter_map(|line| line.strip_prefix("rchar: ").or(line.strip_prefix("wchar: ")));
+    counts.filter_map(|count| count.parse::<u64>().ok()).sum()
 }
 
 /// Notifies the watchdog while the engine loop runs; stops when dropped.
@@ -57,5 +101,16 @@ async fn feed(heartbeat: Arc<Heartbeat>, limit: Duration) {
         }
         before = Some(count);
         tokio::time::sleep(limit / 3).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_from_proc() {
+        assert_eq!(bytes_done("rchar: 12\nwchar: 30\nsyscr: 7\nread_bytes: 9\n"), 42);
+        assert!(bytes_done(&std::fs::read_to_string("/proc/self/io").unwrap()) > 0);
     }
 }

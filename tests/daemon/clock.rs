@@ -102,6 +102,12 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
     let before = time_in(&sandbox, &url, &week);
     assert!(before > 0, "its rows exist");
     wait_until("scans are counted", || time_in(&sandbox, &url, &week) > before);
+    let log_bytes = || {
+        let files = clqd::log::segments(&sandbox.state().join("log")).expect("a log");
+        files.iter().map(|file| std::fs::metadata(&file.path).map_or(0, |file| file.len())).sum::<u64>()
+    };
+    let written = log_bytes();
+    wait_until("scans are on disk without a checkpoint", || log_bytes() > written);
     assert!(sandbox.ok(["week", "reopen", &week]).contains("is open already"));
     assert!(sandbox.run(["clock", "reset"]).err.contains("nothing to set back"));
     daemon.kill();

@@ -1,7 +1,7 @@
 //! Changes of players, tags, weeks, windows and the time.
 
-use super::EngineThread;
 use super::change::{Change, ChangeError};
+use super::{EngineThread, NameRemoval};
 use crate::api::requests::{
     ClockAccept, ClockReset, PlayerAllow, PlayerForget, PlayerMerge, TagDrop, WeekReopen, WindowsDelete,
     WindowsRecompute,
@@ -60,6 +60,11 @@ impl Change for PlayerForget {
             }
         } else {
             thread.checkpoint()?;
+            if thread.disk.is_paused() {
+                // The disk has just become full.
+                thread.name_removal = NameRemoval::AfterPause;
+                return Ok(());
+            }
         }
         thread.remove_names_from_log();
         Ok(())
@@ -151,7 +156,9 @@ impl Change for ClockReset {
         };
         let result = thread.state.engine.reset_time(&thread.state.store, reset.now_ms).map_err(StoreError::from)?;
         thread.record_command(reset.now_ms, AdminCommand::Clock {});
-        (thread.last_outcome_ms, thread.ticked_ms, thread.swept_ms) = (reset.now_ms, 0, 0);
+        // The others are times of the wrong clock.
+        thread.last_outcome_ms = reset.now_ms;
+        (thread.ticked_ms, thread.swept_ms, thread.written_ms) = (0, 0, 0);
         thread.commit()?;
         thread.rebuild()?;
         let reopened: Vec<String> = result.reopened.iter().copied().map(week_label).collect();

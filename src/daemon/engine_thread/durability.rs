@@ -14,8 +14,10 @@
 use anyhow::Context;
 use tokio::sync::oneshot;
 
+use super::change::Change;
 use super::silence::Silence;
 use super::{EngineThread, NameRemoval};
+use crate::api::requests::PlayerForget;
 use crate::api::{PublicStoreStatus, StoreStatus};
 use crate::config::StoreConfig;
 use crate::daemon::views::EngineThreadStatus;
@@ -214,6 +216,10 @@ impl EngineThread {
         if self.log.writing_since_ms().is_some() || self.disk.is_paused() {
             return Ok(());
         }
+        if self.name_removal == NameRemoval::AfterPause {
+            self.name_removal = NameRemoval::Idle;
+            return PlayerForget::commit(self);
+        }
         if self.is_checkpoint_due(now_ms) {
             return self.begin_checkpoint(now_ms);
         }
@@ -326,11 +332,12 @@ impl EngineThread {
             self.remove_names_from_complete_segments();
         }
         self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
-        // A wrong clock would remove what is not old.
-        match self.clock.status().trust {
-            ClockTrust::Untrusted => Ok(()),
-            _ => Ok(self.log.remove_old(position, self.clock.now_ms())?),
-        }
+        // By a wrong clock everything may be old; limits of size apply.
+        let now_ms = match self.clock.status().trust {
+            ClockTrust::Untrusted => 0,
+            _ => self.clock.now_ms(),
+        };
+        Ok(self.log.remove_old(position, now_ms)?)
     }
 
     fn send_backup_sources(&mut self, is_ready: impl Fn(&WaitingBackup) -> bool) -> anyhow::Result<()> {

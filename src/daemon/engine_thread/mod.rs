@@ -96,12 +96,14 @@ pub(super) struct Scanning {
     pub(super) scanners: Arc<Scanners>,
 }
 
-/// What the removal of forgotten names from the log waits for, in a cluster.
+/// What the removal of forgotten names from the log waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameRemoval {
     /// Nothing is to be removed, or the removal has begun.
     Idle,
-    /// The leader begins a new segment.
+    /// The disk has space again: neither the request nor a checkpoint could be written.
+    AfterPause,
+    /// The leader of a cluster begins a new segment.
     AtNextSegment,
     /// A checkpoint has the log until this batch.
     AfterCheckpoint { position: u64 },
