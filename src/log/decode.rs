@@ -7,12 +7,12 @@ use super::encode::{
     KIND_REBUILT_PLAYERS, KIND_REBUILT_SERVER, KIND_SETTINGS, KIND_SNAPSHOT, KIND_TICK, LastSnapshot, ListEntry,
     NEXT_ENTRY, expected_connected_ms, player_flag, snapshot_flag,
 };
-use super::varint::Cursor;
 use crate::engine::Outcome;
 use crate::limits::{NAME_BYTES_MAX, PLAYERS_MAX, SERVER_URL_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::model::name::Name;
 use crate::model::packed_row::PackedRow;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayer, RebuiltPlayers, RebuiltRow, RebuiltServer};
+use crate::model::varint::Cursor;
 use crate::model::{AdminCommand, Completeness, MapRow, Player, ServerUrl, Snapshot, WindowKey, WindowType};
 
 /// Why the body of a batch with a correct checksum cannot be decoded: another version wrote it, or

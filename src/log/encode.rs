@@ -30,11 +30,11 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::LogEvent;
-use super::varint::{put_i64, put_u64};
 use crate::engine::Outcome;
 use crate::model::name::Name;
 use crate::model::packed_row::PackedRow;
 use crate::model::rebuild::{RebuildStep, RebuiltPlayers, RebuiltRow};
+use crate::model::varint::{put_i64, put_u64};
 use crate::model::{AdminCommand, Completeness, MapRow, Player, ServerUrl, Snapshot, WindowKey};
 
 pub(super) const KIND_SNAPSHOT: u8 = 1;

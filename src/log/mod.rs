@@ -23,7 +23,6 @@ mod replayed;
 mod retention;
 mod rewriting;
 mod segment;
-pub mod varint;
 mod writer;
 
 #[cfg(test)]

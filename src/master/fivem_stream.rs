@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 
 use super::server_list::ServerList;
 use crate::limits::MASTER_ADDRESSES_MAX;
+use crate::model::varint::Cursor;
 
 /// Longest message, bytes. The game accepts no longer ones either.
 const MESSAGE_BYTES_MAX: usize = 65_535;
@@ -85,7 +86,7 @@ fn fits(bytes: u32) -> Option<usize> {
 /// the game.
 fn add_server(message: &[u8], list: &mut ServerList) -> Result<bool, &'static str> {
     let (mut has_id, mut data) = (false, None);
-    let mut fields = Fields(message);
+    let mut fields = Fields(Cursor::new(message));
     while let Some((number, value)) = fields.next_field()? {
         match number {
             ID => has_id |= !value.is_empty(),
@@ -94,7 +95,7 @@ fn add_server(message: &[u8], list: &mut ServerList) -> Result<bool, &'static st
         }
     }
     let Some(data) = data.filter(|_| has_id) else { return Ok(false) };
-    let mut fields = Fields(data);
+    let mut fields = Fields(Cursor::new(data));
     let (mut address, mut other, mut scheme) = (None, None, "fivem");
     while let Some((number, value)) = fields.next_field()? {
         if number == SETTING && is_redm(value)? {
@@ -114,7 +115,7 @@ fn add_server(message: &[u8], list: &mut ServerList) -> Result<bool, &'static st
 
 /// Whether a setting says that the server is one of RedM.
 fn is_redm(setting: &[u8]) -> Result<bool, &'static str> {
-    let (mut fields, mut name, mut game) = (Fields(setting), &b""[..], &b""[..]);
+    let (mut fields, mut name, mut game) = (Fields(Cursor::new(setting)), &b""[..], &b""[..]);
     while let Some((number, value)) = fields.next_field()? {
         match number {
             SETTING_NAME => name = value,
@@ -126,7 +127,7 @@ fn is_redm(setting: &[u8]) -> Result<bool, &'static str> {
 }
 
 /// The fields of a protobuf message that remain.
-struct Fields<'m>(&'m [u8]);
+struct Fields<'m>(Cursor<'m>);
 
 impl<'m> Fields<'m> {
     /// The next field with bytes: its number and value. Numbers are skipped. Error: the message is malformed.
@@ -153,24 +154,11 @@ impl<'m> Fields<'m> {
 
     fn take(&mut self, length: u64) -> Result<&'m [u8], &'static str> {
         let length = usize::try_from(length).ok();
-        length.and_then(|length| self.0.split_off(..length)).ok_or("a field is longer than its message")
+        length.and_then(|length| self.0.bytes(length)).ok_or("a field is longer than its message")
     }
 
-    /// A number of seven bits in each byte, the lowest ones first.
     fn varint(&mut self) -> Result<u64, &'static str> {
-        let mut number = 0_u64;
-        for shift in (0..u64::BITS).step_by(7) {
-            let byte = *self.0.split_off_first().ok_or("a number is cut")?;
-            let bits = u64::from(byte & 0x7f);
-            if shift > 0 && bits >> (u64::BITS - shift) != 0 {
-                break;
-            }
-            number |= bits << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err("a number has more than 64 bits")
+        self.0.u64().ok_or("a number is cut, or has more than 64 bits")
     }
 }
 

@@ -30,6 +30,7 @@ pub mod shown_text;
 pub mod snapshot;
 pub mod top_board;
 pub mod url;
+pub mod varint;
 pub mod window;
 
 pub use admin_command::AdminCommand;

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::limits::{BEST_MAX, REOPENABLE_WEEKS_MAX};
 use crate::model::keys::{GameKey, ServerKey, TagKey, WeekKey};
+use crate::model::varint::{Cursor, put_u64};
 
 /// The five rankings, in the order in which they are always listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,41 +116,22 @@ impl TopTen {
     pub fn to_bytes(&self, start_ms: i64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 * self.0.len());
         for &(value, at_ms) in &self.0 {
-            for mut number in [value, at_ms.saturating_sub(start_ms).max(0).unsigned_abs()] {
-                while number >= 0x80 {
-                    bytes.push((number & 0x7f) as u8 | 0x80);
-                    number >>= 7;
-                }
-                bytes.push(number as u8);
-            }
+            put_u64(&mut bytes, value);
+            put_u64(&mut bytes, at_ms.saturating_sub(start_ms).max(0).unsigned_abs());
         }
         bytes
     }
 
     /// `None`: the bytes are not those of [`TopTen::to_bytes`].
     pub fn from_bytes(bytes: &[u8], start_ms: i64) -> Option<TopTen> {
-        let mut numbers = Vec::with_capacity(2 * BEST_MAX);
-        let (mut number, mut shift) = (0_u64, 0);
-        for &byte in bytes {
-            let bits = u64::from(byte & 0x7f);
-            if shift > 63 || bits << shift >> shift != bits {
-                return None;
-            }
-            number |= bits << shift;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                numbers.push(std::mem::take(&mut number));
-                shift = 0;
-            }
+        let (mut cursor, mut ten, mut values) = (Cursor::new(bytes), TopTen::default(), 0);
+        while !cursor.is_empty() && values <= BEST_MAX {
+            let (value, after_ms) = (cursor.u64()?, i64::try_from(cursor.u64()?).ok()?);
+            ten.insert(value, start_ms.checked_add(after_ms)?);
+            values += 1;
         }
-        if shift > 0 || numbers.len() % 2 > 0 || numbers.len() > 2 * BEST_MAX {
-            return None;
-        }
-        let mut ten = TopTen::default();
-        for pair in numbers.chunks_exact(2) {
-            ten.insert(pair[0], start_ms.checked_add(i64::try_from(pair[1]).ok()?)?);
-        }
-        (ten.0.len() == numbers.len() / 2).then_some(ten)
+        // Not more, and none that is not kept.
+        (cursor.is_empty() && ten.0.len() == values).then_some(ten)
     }
 
     pub fn is_empty(&self) -> bool {

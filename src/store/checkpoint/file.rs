@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use crate::log::varint::{Cursor, put_u64};
+use crate::model::varint::{Cursor, put_u64};
 use crate::store::dir::files::io_error;
 use crate::store::error::StoreError;
 use crate::store::keys;

@@ -11,6 +11,8 @@
 //! varints. The suffix is the key without the prefix that all keys of the group share. Pure
 //! functions on bytes; `tree` decides under which key a leaf is stored.
 
+use crate::model::varint::{Cursor, put_u64};
+
 /// A leaf that would be larger is split, unless it is a single record.
 pub(in crate::store) const BYTES_MAX: usize = 2048;
 
@@ -30,31 +32,17 @@ pub(in crate::store) struct MalformedLeaf;
 /// The records of a leaf, in order.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Records<'l> {
-    left: &'l [u8],
+    left: Cursor<'l>,
 }
 
 pub(in crate::store) fn records(leaf: &[u8]) -> Records<'_> {
-    Records { left: leaf }
+    Records { left: Cursor::new(leaf) }
 }
 
 impl<'l> Records<'l> {
     fn read_bytes(&mut self) -> Option<&'l [u8]> {
-        let (mut len, mut shift) = (0_usize, 0);
-        loop {
-            let (&byte, rest) = self.left.split_first()?;
-            self.left = rest;
-            len |= usize::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-            shift += 7;
-            if shift > 28 {
-                return None;
-            }
-        }
-        let (bytes, rest) = self.left.split_at_checked(len)?;
-        self.left = rest;
-        Some(bytes)
+        let len = usize::try_from(self.left.u64()?).ok()?;
+        self.left.bytes(len)
     }
 }
 
@@ -68,7 +56,7 @@ impl<'l> Iterator for Records<'l> {
         let record = match (self.read_bytes(), self.read_bytes()) {
             (Some(suffix), Some(value)) => Ok((suffix, value)),
             _ => {
-                self.left = &[];
+                self.left = Cursor::new(&[]);
                 Err(MalformedLeaf)
             }
         };
@@ -138,7 +126,7 @@ pub(in crate::store) fn apply_changes(
 /// Appends a record to a leaf.
 pub(in crate::store) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
     for bytes in [suffix, value] {
-        push_varint(leaf, bytes.len());
+        put_u64(leaf, bytes.len() as u64);
         leaf.extend_from_slice(bytes);
     }
 }
@@ -147,14 +135,6 @@ pub(in crate::store) fn push(leaf: &mut Vec<u8>, (suffix, value): Record<'_>) {
 fn encoded_len((suffix, value): Record<'_>) -> usize {
     let varint = |len: usize| (usize::BITS - len.leading_zeros()).div_ceil(7).max(1) as usize;
     varint(suffix.len()) + suffix.len() + varint(value.len()) + value.len()
-}
-
-fn push_varint(bytes: &mut Vec<u8>, mut len: usize) {
-    while len >= 0x80 {
-        bytes.push(len.to_le_bytes()[0] | 0x80);
-        len >>= 7;
-    }
-    bytes.push(len.to_le_bytes()[0]);
 }
 
 #[cfg(test)]
@@ -245,7 +225,7 @@ mod tests {
             let at = cut.index(leaf.len());
             let malformed = records(&leaf[..at]).any(|record| record == Err(MalformedLeaf));
             proptest::prop_assert_eq!(malformed, !ends.contains(&at), "cut at {} of {}", at, leaf.len());
-            push_varint(&mut leaf, beyond);
+            put_u64(&mut leaf, beyond as u64);
             leaf.extend(vec![7; beyond - 1]);
             proptest::prop_assert_eq!(records(&leaf).last(), Some(Err(MalformedLeaf)));
             proptest::prop_assert_eq!(find(&leaf, b"g"), Err(MalformedLeaf));
