@@ -238,11 +238,11 @@ mod tests {
             (b"\x0a\x02x", "a field is longer than its message"),
             (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01x", "a field is longer than its message"),
             (b"\x09\0\0\0\0\0\0\0", "a field is longer than its message"),
-            (b"\x08\x80", "a number is cut"),
-            (b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "a number has more than 64 bits"),
-            (b"\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "a number has more than 64 bits"),
+            (b"\x08\x80", "a number is cut, or has more than 64 bits"),
+            (b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "a number is cut, or has more than 64 bits"),
+            (b"\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "a number is cut, or has more than 64 bits"),
             // In the data of a server.
-            (b"\x0a\x01x\x12\x02\x92\x01", "a number is cut"),
+            (b"\x0a\x01x\x12\x02\x92\x01", "a number is cut, or has more than 64 bits"),
         ] {
             assert_eq!(error(&frame(message)), FivemStreamError::Message { frame: 2, problem: want });
         }
