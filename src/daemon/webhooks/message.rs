@@ -23,22 +23,28 @@ pub(super) struct Sender {
     pub path: String,
 }
 
-/// The body of a request, with all that happened.
-pub(super) fn body(kind: WebhookKind, sender: &Sender, at_ms: i64, happened: &[Happened]) -> Value {
+/// The body of a request with what happened, and how many of the events it has: the first ones, one at least.
+pub(super) fn body(kind: WebhookKind, sender: &Sender, at_ms: i64, happened: &[Happened]) -> (Value, usize) {
     match kind {
         WebhookKind::Json => {
             let events: Vec<Value> = happened.iter().map(|happened| event(sender, happened)).collect();
-            json!({ "site": sender.site, "at_ms": at_ms, "events": events })
+            (json!({ "site": sender.site, "at_ms": at_ms, "events": events }), happened.len())
         }
         WebhookKind::Discord => {
-            let lines: Vec<String> = happened.iter().map(|happened| discord_line(sender, happened)).collect();
-            let mut content = lines.join("\n");
-            if let Some((end, _)) = content.char_indices().nth(DISCORD_CHARS_MAX - 1) {
-                content.truncate(end);
-                content.push('…');
+            let (mut content, mut chars, mut events) = (String::new(), 0, 0);
+            for happened in happened {
+                let line = discord_line(sender, happened);
+                let line: String = line.chars().take(DISCORD_CHARS_MAX - 1).collect();
+                chars += line.chars().count() + 1;
+                if chars > DISCORD_CHARS_MAX {
+                    break;
+                }
+                content += if events == 0 { "" } else { "\n" };
+                content += &line;
+                events += 1;
             }
             // No name can mention anyone.
-            json!({ "content": content, "allowed_mentions": { "parse": [] } })
+            (json!({ "content": content, "allowed_mentions": { "parse": [] } }), events)
         }
     }
 }
@@ -156,7 +162,8 @@ mod tests {
 
     #[test]
     fn discord_gets_lines_in_which_names_are_no_markup() {
-        let body = body(WebhookKind::Discord, &sender(), 5, &all());
+        let (body, sent) = body(WebhookKind::Discord, &sender(), 5, &all());
+        assert_eq!(sent, 4);
         let lines: Vec<&str> = body["content"].as_str().unwrap().lines().collect();
         assert_eq!(
             lines,
@@ -168,14 +175,24 @@ mod tests {
             ]
         );
         assert_eq!(body["allowed_mentions"]["parse"], json!([]));
-        let many: Vec<Happened> = all().into_iter().cycle().take(1_000).collect();
-        let long = super::body(WebhookKind::Discord, &sender(), 5, &many);
-        assert_eq!(long["content"].as_str().unwrap().chars().count(), DISCORD_CHARS_MAX);
+        let mut many: Vec<Happened> = all().into_iter().cycle().take(100).collect();
+        let (mut messages, mut lines) = (0, Vec::new());
+        while !many.is_empty() {
+            let (body, sent) = super::body(WebhookKind::Discord, &sender(), 5, &many);
+            let content = body["content"].as_str().unwrap();
+            assert!(content.chars().count() <= DISCORD_CHARS_MAX);
+            lines.extend(content.lines().map(str::to_owned));
+            many.drain(..sent);
+            messages += 1;
+        }
+        let each: Vec<String> = all().iter().cycle().take(100).map(|it| discord_line(&sender(), it)).collect();
+        assert_eq!(lines, each);
+        assert!(messages < 10, "{messages}");
     }
 
     #[test]
     fn programs_get_fields() {
-        let body = body(WebhookKind::Json, &Sender { public_url: None, ..sender() }, 5, &all());
+        let (body, _) = body(WebhookKind::Json, &Sender { public_url: None, ..sender() }, 5, &all());
         assert_eq!((&body["site"], &body["at_ms"]), (&json!("Clan"), &json!(5)));
         let names: Vec<&Value> = body["events"].as_array().unwrap().iter().map(|event| &event["event"]).collect();
         assert_eq!(names, ["server_down", "server_up", "week_closed", "new_leader"]);

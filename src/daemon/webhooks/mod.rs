@@ -115,12 +115,13 @@ async fn run(webhook: Webhook, shared: Weak<Shared>) {
         drop(daemon);
         if !waiting.is_empty() && Instant::now() >= not_before {
             let events: Vec<Happened> = waiting.iter().cloned().collect();
-            let body = message::body(webhook.config.kind, &webhook.sender(), now_ms, &events);
+            let (body, sent) = message::body(webhook.config.kind, &webhook.sender(), now_ms, &events);
             match post::post(&webhook.config.url, &webhook.user_agent, &body).await {
                 Ok(()) => {
-                    waiting.clear();
+                    // The others are sent after the next look.
+                    waiting.drain(..sent);
                     wait = RETRY_MIN;
-                    tracing::debug!(webhook = webhook.config.name, events = events.len(), "sent");
+                    tracing::debug!(webhook = webhook.config.name, events = sent, "sent");
                 }
                 Err(error) if error.is_temporary() => {
                     let pause = error.retry_after().unwrap_or(wait);
@@ -135,10 +136,10 @@ async fn run(webhook: Webhook, shared: Weak<Shared>) {
                 Err(error) => {
                     tracing::error!(
                         webhook = webhook.config.name,
-                        events = events.len(),
+                        events = sent,
                         "a message was refused and is dropped: {error}; check webhook.url"
                     );
-                    waiting.clear();
+                    waiting.drain(..sent);
                 }
             }
         }
