@@ -61,10 +61,14 @@ async fn not_found(State(context): State<Arc<WebContext>>, method: Method, uri: 
     if method == Method::POST {
         return admin::unknown_request(uri.path()).into_response();
     }
-    error_response(&context, &uri, Problem::not_found(format!("there is no {}", uri.path())))
+    not_found_response(&context, &uri)
 }
 
 /// An error for people is a page.
+fn not_found_response(context: &WebContext, uri: &Uri) -> Response {
+    error_response(context, uri, Problem::not_found(format!("there is no {}", uri.path())))
+}
+
 fn error_response(context: &WebContext, uri: &Uri, problem: Problem) -> Response {
     let path = uri.path();
     let is_for_programs = path.starts_with("/api/") || FOR_PROGRAMS.contains(&path);
@@ -95,7 +99,8 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
             request.extensions_mut().extend(caller.map(extension).unwrap_or_default());
             problem
         }
-        Err(problem) => Some(problem),
+        // Wrong tokens are requests, too.
+        Err(problem) => Some(too_many_requests(&context, client).unwrap_or(problem)),
     };
     let mut response = if is_preflight(&request) {
         preflight_response()
@@ -104,11 +109,13 @@ async fn check(State(context): State<Arc<WebContext>>, mut request: Request, nex
     } else if let Some(path) = without_trailing_slash(request.uri()) {
         moved_to(&path)
     } else {
-        let path = (*request.method() == Method::POST).then(|| request.uri().path().to_owned());
+        let (is_post, uri) = (*request.method() == Method::POST, request.uri().clone());
         let response = next.run(request).await;
-        match path.filter(|_| response.status() == StatusCode::METHOD_NOT_ALLOWED) {
-            Some(path) => admin::unknown_request(&path).into_response(),
-            None => response,
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED if is_post => admin::unknown_request(uri.path()).into_response(),
+            // The path of a request of admins.
+            StatusCode::METHOD_NOT_ALLOWED => not_found_response(&context, &uri),
+            _ => response,
         }
     };
     let headers = response.headers_mut();
@@ -187,6 +194,11 @@ fn problem_of(
     if UNLIMITED_ROUTES.contains(&route) || caller.is_some() {
         return None;
     }
+    too_many_requests(context, client)
+}
+
+/// Counts a request of a client.
+fn too_many_requests(context: &WebContext, client: IpAddr) -> Option<Problem> {
     let wait = context.clients.check(client).err()?;
     let retry_after_s = wait.as_secs() + 1;
     let detail = format!("this address has sent too many requests; try again in {retry_after_s} s");

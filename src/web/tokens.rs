@@ -107,17 +107,18 @@ impl Tokens {
         let Some(token) = headers.get(AUTHORIZATION).and_then(bearer).filter(|_| !self.is_empty()) else {
             return Ok(None);
         };
-        if !is_private {
-            // Whoever reads the connection has it now.
-            tracing::warn!(%client, "a token was sent without TLS; replace it: clqd token new");
-            let detail = "tokens are accepted only with TLS (web.tls_cert) or on loopback; this one may have been read by \
-                          others, so replace it";
-            return Err(Problem::new(ProblemKind::Forbidden, detail));
-        }
         let hash = TokenHash::of(token);
         // Others may have the same address: their wrong tokens do not lock it out. It has 256 random bits.
-        if let Some(token) = self.tokens.iter().find(|known| known.hash == hash) {
-            return Ok(Some(Caller::Token(token.clone())));
+        match self.tokens.iter().find(|known| known.hash == hash) {
+            Some(token) if is_private => return Ok(Some(Caller::Token(token.clone()))),
+            Some(token) => {
+                // Whoever reads the connection has it now.
+                tracing::warn!(%client, token = token.name, "a token was sent without TLS; replace it: clqd token new");
+                let detail = "tokens are accepted only with TLS (web.tls_cert) or on loopback; this one may have been read \
+                              by others, so replace it";
+                return Err(Problem::new(ProblemKind::Forbidden, detail));
+            }
+            None => {}
         }
         let failures = self.failures.get_with(client, async { Arc::default() }).await;
         if failures.load(Ordering::Relaxed) >= FAILURES_MAX {
@@ -199,7 +200,10 @@ mod tests {
             assert_eq!(kind(tokens.caller(&wrong, CLIENT, true).await), Some(ProblemKind::Unauthorized));
         }
         let wrong = headers(&format!("Bearer {token}x"));
-        assert_eq!(kind(tokens.caller(&wrong, CLIENT, true).await), Some(ProblemKind::TooManyRequests));
+        for is_private in [true, false] {
+            let refused = tokens.caller(&wrong, CLIENT, is_private).await;
+            assert_eq!(kind(refused), Some(ProblemKind::TooManyRequests));
+        }
         assert_eq!(kind(tokens.caller(&wrong, other, true).await), Some(ProblemKind::Unauthorized), "another address");
         assert!(matches!(tokens.caller(&right, CLIENT, true).await, Ok(Some(_))), "others have the address, too");
     }
