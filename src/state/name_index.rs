@@ -248,6 +248,9 @@ impl NameIndex {
     }
 }
 
+/// Words of a text that are searched for: each is compared with each name. A name has a few.
+const WORDS_MAX: usize = 16;
+
 /// What a name must have.
 struct Wanted {
     /// All words, each behind a mark.
@@ -261,10 +264,12 @@ impl Wanted {
         let marked = |word: &str| [&[WORD], word.as_bytes()].concat();
         let is_short = |word: &str| word.len() < INSIDE_BYTES_MIN;
         let needle = |word: &str| if is_short(word) { marked(word) } else { word.as_bytes().to_vec() };
-        let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
+        let mut words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
+        words.truncate(WORDS_MAX);
         let text = words.iter().flat_map(|word| marked(word)).collect();
         let mut needles: Vec<Vec<u8>> = words.into_iter().map(needle).collect();
-        needles.sort_by_key(|needle| Reverse(needle.len()));
+        needles.sort_by(|a, b| (Reverse(a.len()), a).cmp(&(Reverse(b.len()), b)));
+        needles.dedup();
         Wanted { text, needles }
     }
 
