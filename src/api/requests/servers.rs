@@ -210,7 +210,10 @@ impl Read for ServersCountries {
     fn answer(&self, host: &dyn Host) -> Result<Vec<CountryCount>, ApiError> {
         let counts: RefCell<BTreeMap<Country, u64>> = RefCell::default();
         let count = |server: &ServerFields<'_>| {
-            if let Some(country) = geo::country_of_url(server.url).filter(|_| server.online && !server.is_removed) {
+            if server.online
+                && !server.is_removed
+                && let Some(country) = geo::country_of_url(server.url)
+            {
                 *counts.borrow_mut().entry(country).or_default() += 1;
             }
             // They are only counted.
