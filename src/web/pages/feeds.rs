@@ -61,8 +61,9 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
     for window in closed.map(|window| &window.window).take(WEEKS) {
         match boards::all_tops(context, &scope, Some(&window.window), PLAYERS).await {
             Ok(boards) => entries.push((window, boards)),
-            // The week was deleted meanwhile, or is being built.
-            Err(Problem { kind: ProblemKind::NotFound | ProblemKind::Conflict | ProblemKind::Busy, .. }) => (),
+            // The week was deleted meanwhile.
+            Err(Problem { kind: ProblemKind::NotFound | ProblemKind::Conflict, .. }) => (),
+            // A feed without some of its weeks would be kept for an hour.
             Err(problem) => return Err(problem),
         }
     }
