@@ -14,7 +14,9 @@ use tokio_rustls::rustls::ServerConfig;
 use super::answer_cache::AnswerCache;
 use super::client_address::Proxies;
 use super::client_limit::ClientLimits;
-use super::limits::{ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX};
+use super::limits::{
+    ANSWERS_AGE_MAX, BANNERS_RENDERED_AT_ONCE_MAX, BOARD_REQUESTS_MAX, ENGINE_REQUESTS_MAX, LIVE_STREAMS_MAX,
+};
 use super::live_streams::{LiveFeeds, LiveStreams};
 use super::metrics::WebMetrics;
 use super::problem::{Problem, ProblemKind};
@@ -27,6 +29,7 @@ pub(super) struct WebContext {
     backend: OnceLock<Arc<dyn Backend>>,
     is_stopping: AtomicBool,
     engine_requests: Arc<Semaphore>,
+    board_requests: Arc<Semaphore>,
     /// Answers of the last second, by request: of the status, windows, and for clients that begin to watch changes.
     shared_answers: Cache<String, Arc<dyn Any + Send + Sync>>,
     /// Clients that watch changes.
@@ -60,6 +63,7 @@ impl WebContext {
             backend: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             engine_requests: Arc::new(Semaphore::new(ENGINE_REQUESTS_MAX)),
+            board_requests: Arc::new(Semaphore::new(BOARD_REQUESTS_MAX)),
             shared_answers: Cache::builder()
                 .max_capacity(LIVE_STREAMS_MAX as u64)
                 .time_to_live(ANSWERS_AGE_MAX)
@@ -122,12 +126,13 @@ impl WebContext {
         self.backend.get().cloned().ok_or_else(starting)
     }
 
-    /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests are at the daemon at
-    /// once; others wait here. After the timeout the request is withdrawn, and holds its place until no thread works on it.
+    /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests, and [`BOARD_REQUESTS_MAX`] for boards, are at the
+    /// daemon at once; others wait here. After the timeout the request is withdrawn, and holds its place until no thread works on it.
     pub async fn ask<R: Read>(&self, request: R) -> Result<R::Answer, Problem> {
         let backend = self.backend()?;
+        let places = if request.boards().is_some() { &self.board_requests } else { &self.engine_requests };
         let answer = timeout(self.limits.engine_timeout, async {
-            let place = self.engine_requests.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
             backend.answer_holding(request, place).await
         });
         match answer.await {

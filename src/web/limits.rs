@@ -45,6 +45,10 @@ pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// places at the engine.
 pub const COMPUTED_AT_ONCE_MAX: usize = 64;
 
+/// Of these and of those that wait, the most of one client, so that a single client cannot use all. It does not apply to
+/// this machine.
+pub const COMPUTED_PER_CLIENT_MAX: usize = 16;
+
 /// Most requests for different answers that wait to be computed; further ones get 503. A quarter of the
 /// connections, so enough are left for answers that are in the cache.
 pub const COMPUTE_WAITING_MAX: usize = 128;
@@ -72,8 +76,12 @@ pub const ROWS_PER_PAGE_MAX: u32 = 500;
 pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
 
 /// Requests of visitors that are answered at once: a quarter of the threads for answers, so that visitors leave the others to
-/// admins. The engine thread answers those for boards that are not in memory; its queue has room for 256 commands.
+/// admins.
 pub const ENGINE_REQUESTS_MAX: usize = 4;
+
+/// As [`ENGINE_REQUESTS_MAX`], of requests for boards. They may wait until boards are in memory, and then nothing else
+/// waits for them. The engine thread answers those; its queue has room for 256 commands.
+pub const BOARD_REQUESTS_MAX: usize = 32;
 
 /// Limits of connections. Tests use smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::{AnswerKey, CachedAnswer};
 use crate::web::accept_encoding;
+use crate::web::client_address::Client;
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
 use crate::web::texts::language::Chosen;
@@ -25,6 +26,7 @@ pub(in crate::web) async fn cached(
 ) -> Response {
     let cache = &context.answers;
     let queue = if is_png_banner(&route, parameters) { &cache.png_banners } else { &cache.others };
+    let &Client(client) = request.extensions().get().expect("the router adds it");
     let client_headers = request.headers().clone();
     let is_compressed = accept_encoding::is_gzip(&client_headers);
     let path_and_query = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -33,7 +35,7 @@ pub(in crate::web) async fn cached(
     // Computed as for GET: a HEAD request shares the answer, without its body.
     *request.method_mut() = Method::GET;
     let answer = cache.answers.try_get_with(key, async {
-        let Some(_permit) = queue.enter(context.limits.compute_wait).await else {
+        let Some(_permit) = queue.enter(client, context.limits.compute_wait).await else {
             return Err(CachedAnswer::from_response(busy().into_response()).await);
         };
         let answer = CachedAnswer::from_response(next.run(request).await).await;

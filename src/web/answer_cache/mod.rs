@@ -5,7 +5,8 @@
 
 pub(super) mod middleware;
 
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -13,12 +14,13 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use moka::future::Cache;
+use rustc_hash::FxHashMap;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::limits::{
     ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTE_WAITING_MAX, COMPUTED_AT_ONCE_MAX,
-    PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
+    COMPUTED_PER_CLIENT_MAX, PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
 };
 use super::texts::language::Chosen;
 
@@ -54,20 +56,60 @@ pub(super) struct AnswerCache {
 struct ComputeQueue {
     computing: Semaphore,
     waiting: Semaphore,
+    /// How many of both each client has.
+    of_clients: Mutex<FxHashMap<IpAddr, usize>>,
+}
+
+/// A place in a queue.
+struct Place<'q> {
+    queue: &'q ComputeQueue,
+    client: IpAddr,
+    computing: Option<SemaphorePermit<'q>>,
 }
 
 impl ComputeQueue {
     fn new(computed_at_once_max: usize, waiting_max: usize) -> ComputeQueue {
-        ComputeQueue { computing: Semaphore::new(computed_at_once_max), waiting: Semaphore::new(waiting_max) }
+        ComputeQueue {
+            computing: Semaphore::new(computed_at_once_max),
+            waiting: Semaphore::new(waiting_max),
+            of_clients: Mutex::default(),
+        }
     }
 
-    /// A permit to compute an answer. `None`: too many requests wait, or this one has waited too long.
-    async fn enter(&self, wait_max: Duration) -> Option<SemaphorePermit<'_>> {
-        if let Ok(permit) = self.computing.try_acquire() {
-            return Some(permit);
+    /// A permit to compute an answer. `None`: too many requests wait, or too many of this client, or this one has waited
+    /// too long.
+    async fn enter(&self, client: IpAddr, wait_max: Duration) -> Option<Place<'_>> {
+        let mut place = self.place_of(client)?;
+        place.computing = match self.computing.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                let _waiting = self.waiting.try_acquire().ok()?;
+                Some(timeout(wait_max, self.computing.acquire()).await.ok()?.ok()?)
+            }
+        };
+        Some(place)
+    }
+
+    fn place_of(&self, client: IpAddr) -> Option<Place<'_>> {
+        let mut of_clients = self.of_clients.lock().expect("no code panics while holding the lock");
+        let count = of_clients.entry(client).or_default();
+        if *count >= COMPUTED_PER_CLIENT_MAX && !client.is_loopback() {
+            return None;
         }
-        let _waiting = self.waiting.try_acquire().ok()?;
-        timeout(wait_max, self.computing.acquire()).await.ok()?.ok()
+        *count += 1;
+        Some(Place { queue: self, client, computing: None })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut of_clients = self.queue.of_clients.lock().expect("no code panics while holding the lock");
+        if let Some(count) = of_clients.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                of_clients.remove(&self.client);
+            }
+        }
     }
 }
 
@@ -131,6 +173,22 @@ fn is_known(request: &HeaderMap, etag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_client_does_not_take_all_places() {
+        let queue = ComputeQueue::new(COMPUTED_PER_CLIENT_MAX + 2, 8);
+        let [greedy, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        let mut places = Vec::new();
+        for _ in 0..COMPUTED_PER_CLIENT_MAX {
+            places.push(queue.enter(greedy, Duration::ZERO).await.expect("a place"));
+        }
+        assert!(queue.enter(greedy, Duration::ZERO).await.is_none());
+        assert!(queue.enter(other, Duration::ZERO).await.is_some());
+        places.pop();
+        assert!(queue.enter(greedy, Duration::ZERO).await.is_some());
+        drop(places);
+        assert!(queue.of_clients.lock().unwrap().is_empty());
+    }
 
     #[tokio::test]
     async fn known_answer_has_no_body() {
