@@ -518,6 +518,14 @@ async fn removed_player_is_deleted_or_merged() {
              (2, 9, 2, 20, 21, 6, 6.5, 2, 1, 9, 8, 7)",
         )
         .await;
+    // The state does not keep the window of this board.
+    database
+        .run(
+            "INSERT INTO top_board_row (board, position, player, score, reached_ms) VALUES (7, 1, 2, 9, 1), (7, 2, 1, 8, 1), \
+             (7, 3, 3, 7, 1)",
+        )
+        .await;
+    let on_board = "SELECT position, player FROM top_board_row ORDER BY 1";
     let positions = "SELECT week, player, clq1_position FROM player_week ORDER BY week, player";
     let totals = "SELECT player, week, servers, time_ms, points, last_seen_ms > 0 FROM player_total ORDER BY 1, 2";
     let best =
@@ -556,6 +564,7 @@ async fn removed_player_is_deleted_or_merged() {
             ]
         );
         assert_eq!(database.rows("SELECT player FROM player ORDER BY 1").await, [["1"], ["3"]]);
+        assert_eq!(database.rows(on_board).await, [["1", "1"], ["2", "1"], ["3", "3"]]);
     }
 
     let forgotten = ArchiveJob::PlayerRemoved { key: PlayerKey(1), into: None };
@@ -568,6 +577,7 @@ async fn removed_player_is_deleted_or_merged() {
         assert_eq!(database.rows("SELECT player, COUNT(*) FROM player_total GROUP BY 1").await, [["3", "2"]]);
         assert_eq!(database.rows("SELECT player, name FROM player ORDER BY 1").await, [["3", "Sarge"], ["9", "Visor"]]);
         assert_eq!(database.rows(sessions).await, [["3", "3", "100", "900", "NULL", "3"]]);
+        assert_eq!(database.rows(on_board).await, [["3", "3"]]);
     }
 }
 

@@ -33,6 +33,10 @@ impl Archive {
                 self.merge_player_totals(player, into).await?;
                 let sessions = format!("UPDATE IGNORE player_session SET player = {into} WHERE player = {player}");
                 self.execute(&sessions).await.doing("player_session")?;
+                // Boards of windows that the state does not keep are never published again. If both are on one, so is the
+                // target twice: a gap would look like a missing row.
+                let boards = format!("UPDATE top_board_row SET player = {into} WHERE player = {player}");
+                self.execute(&boards).await.doing("top_board_row")?;
                 format!("player = {into}")
             }
             None => "name = '', display = '', player = NULL".to_owned(),
