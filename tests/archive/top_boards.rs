@@ -6,7 +6,7 @@ use clqd::archive::Archive;
 use clqd::engine::EngineSettings;
 use clqd::model::Ranking;
 use clqd::model::calendar::{MINUTE_MS, WEEK_MS};
-use clqd::model::top_board::{TopBoard, TopScope};
+use clqd::model::top_board::{SiteTotals, TopBoard, TopScope};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 use clqd::view::board::PlayerSelector;
@@ -135,6 +135,13 @@ async fn published_boards_equal_the_boards_of_the_engine() {
     assert_eq!(online, [["0", "30", "3"], ["1", "19", "2"], ["2", "11", "1"]]);
     let site = database.rows("SELECT players_known, servers, servers_online FROM clq_site_total").await;
     assert_eq!(site, [["20", "3", "3"]]);
+    // A game whose last server goes offline within the ten minutes has no value any more, nor has its hour.
+    let without = SiteTotals { online: totals.online[..1].to_vec(), ..totals };
+    archive.write_site_totals(&without).await.unwrap();
+    for view in ["clq_online_total", "clq_online_hour", "clq_online_day"] {
+        let online = database.rows(&format!("SELECT game, players, servers FROM {view} ORDER BY game")).await;
+        assert_eq!(online, [["0", "19", "2"], ["1", "19", "2"]], "{view}");
+    }
 }
 
 /// A week that has ended is published until it is closed, which is late if the clock is not trusted.

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::tables::{ONLINE_TOTAL, SITE_TOTAL};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
+use crate::archive::sql::comma_separated;
 use crate::model::calendar::{HOUR_MS, MINUTE_MS};
 use crate::model::top_board::SiteTotals;
 
@@ -36,6 +37,10 @@ impl Archive {
             online.row(|row| _ = row.uint(game).int(at_ms).uint(players).uint(servers));
         }
         let rows = self.execute_upsert(site).await? + self.execute_upsert(online).await?;
+        // A game whose last server has gone offline since the publication before has no value any more.
+        let games = comma_separated([ALL_GAMES].into_iter().chain(totals.online.iter().map(|it| it.game.0)));
+        let offline = format!("DELETE FROM {} WHERE at_ms = {at_ms} AND game NOT IN ({games})", ONLINE_TOTAL.name);
+        self.execute(offline).await.doing(ONLINE_TOTAL.name)?;
         let hour_ms = totals.now_ms - totals.now_ms.rem_euclid(HOUR_MS);
         let now_ms = totals.now_ms;
         self.write_online_means(("online_hour", hour_ms), "online_total", "MAX(players)", hour_ms..=now_ms).await?;
@@ -71,7 +76,12 @@ impl Archive {
              FROM {source} WHERE {within} GROUP BY game \
              ON DUPLICATE KEY UPDATE players = VALUES(players), players_max = VALUES(players_max), servers = VALUES(servers)"
         );
-        self.execute(insert).await.doing(table)
+        self.execute(insert).await.doing(table)?;
+        let offline = format!(
+            "DELETE FROM {table} WHERE at_ms = {start_ms} AND NOT EXISTS \
+             (SELECT 1 FROM {source} s WHERE s.game = {table}.game AND s.{within})"
+        );
+        self.execute(offline).await.doing(table)
     }
 
     async fn write_tag_totals(&mut self) -> Result<(), TransactionError> {
