@@ -480,6 +480,7 @@ async fn removed_player_is_deleted_or_merged() {
             (PlayerKey(player), three).into()
         });
         let job = WeekArchive { week: WeekKey(number), best: best.collect(), closed: true, ..week(1, rows) };
+        let job = WeekArchive { checksum: Some(number), ..job };
         ArchiveJob::Week(Box::new(WeekArchive { label: format!("2026-W{number}"), ..job }))
     };
     let listed = |player: u32, name: &str| ListEntry {
@@ -502,6 +503,7 @@ async fn removed_player_is_deleted_or_merged() {
         player(2, "Klesk"),
         player(3, "Sarge"),
         ArchiveJob::Server(Box::new(ServerArchive { list, ..new_server(1, "quake3://a:1") })),
+        of_week(8, vec![row(1, 1)], &[]),
         of_week(10, vec![row(1, 1), row(2, 2), row(3, 3)], &[(1, 1), (2, 2), (3, 3)]),
         of_week(11, vec![row(2, 1), row(3, 2)], &[(2, 1), (3, 2)]),
         session(1),
@@ -518,6 +520,9 @@ async fn removed_player_is_deleted_or_merged() {
              (2, 9, 2, 20, 21, 6, 6.5, 2, 1, 9, 8, 7)",
         )
         .await;
+    // Of week 8, which is being deleted because of its age, one of two rows is left.
+    database.run("UPDATE server_week SET checksum = NULL WHERE week = 8").await;
+    database.run("UPDATE player_total SET servers = 2, time_ms = 100000, points = 4 WHERE week = 8").await;
     // The state does not keep the window of this board.
     database
         .run(
@@ -537,7 +542,7 @@ async fn removed_player_is_deleted_or_merged() {
         archive.write(std::slice::from_ref(&merged)).await.unwrap();
         assert_eq!(
             database.rows(positions).await,
-            [["10", "1", "1"], ["10", "3", "3"], ["11", "1", "1"], ["11", "3", "2"]],
+            [["8", "1", "1"], ["10", "1", "1"], ["10", "3", "3"], ["11", "1", "1"], ["11", "3", "2"]],
             "the target already has a row in week 10"
         );
         assert_eq!(
@@ -548,6 +553,7 @@ async fn removed_player_is_deleted_or_merged() {
         assert_eq!(
             database.rows(totals).await,
             [
+                ["1", "8", "2", "100000", "4", "1"],
                 ["1", "9", "2", "30", "11", "1"],
                 ["1", "10", "1", "60001", "3", "1"],
                 ["1", "11", "1", "60001", "3", "1"],

@@ -42,11 +42,6 @@ impl<S: JobSource> Worker<S> {
             // A clock that was ahead may have opened a future week.
             let newest = newest.min(bounds.now_week);
             let oldest_kept = newest.0.saturating_sub(settings.keep_weeks).min(oldest.0);
-            old.extend(WEEK_TABLES.map(|table| {
-                // Ranks are kept for a week more, because the next week refers to them (`previous_rank`).
-                let first = if table == "server_week" { oldest_kept.saturating_sub(1) } else { oldest_kept };
-                (table, format!("week < {first}"))
-            }));
             let forget = format!("UPDATE week SET checksum = NULL WHERE week < {oldest_kept} AND checksum IS NOT NULL");
             archive.run_fenced("week", &forget).await?;
             let forget = format!(
@@ -55,6 +50,12 @@ impl<S: JobSource> Worker<S> {
             );
             for _ in 0..STEPS_PER_PASS {
                 if archive.run_fenced("server_week", &forget).await? < ROWS_PER_STEP {
+                    // Only now: a week with checksums has all its rows.
+                    old.extend(WEEK_TABLES.map(|table| {
+                        // Ranks are kept for a week more, because the next week refers to them (`previous_rank`).
+                        let first = if table == "server_week" { oldest_kept.saturating_sub(1) } else { oldest_kept };
+                        (table, format!("week < {first}"))
+                    }));
                     break;
                 }
             }

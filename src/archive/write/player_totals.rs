@@ -104,8 +104,9 @@ impl Archive {
         Ok(written)
     }
 
-    /// Adds the totals of a player to those of another one, after the rows are moved. In weeks that
-    /// still have rows, the totals are computed from the rows.
+    /// Adds the totals of a player to those of another one, after the rows are moved. In closed weeks that have all their
+    /// rows, the totals are computed from the rows. Open weeks are written again by their jobs. Without a checksum, rows
+    /// of a closed week may have been deleted because of their age.
     pub(super) async fn merge_player_totals(
         &mut self,
         player: PlayerKey,
@@ -133,7 +134,9 @@ impl Archive {
         let sums = format!(
             "REPLACE INTO player_total ({columns}) SELECT pw.player, pw.week, {SUMS}, {SUM_OF_POINTS_VARIANCES}, \
              MAX(w.start_ms + pw.time_reached_after_ms) \
-             FROM player_week pw JOIN week w ON w.week = pw.week WHERE pw.player = {into} GROUP BY pw.player, pw.week"
+             FROM player_week pw JOIN week w ON w.week = pw.week \
+             LEFT JOIN server_week sw ON sw.week = pw.week AND sw.server = pw.server \
+             WHERE pw.player = {into} GROUP BY pw.player, pw.week HAVING COUNT(sw.checksum) = COUNT(*)"
         );
         self.execute(&sums).await.doing("player_total")
     }
