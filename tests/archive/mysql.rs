@@ -587,6 +587,33 @@ async fn removed_player_is_deleted_or_merged() {
     }
 }
 
+/// Somebody has inserted rows of a server that there is not. The weeks are written first, with totals that count them.
+#[tokio::test]
+async fn totals_of_a_week_do_not_count_rows_of_unknown_servers() {
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    let jobs = [
+        player(1, "Visor"),
+        player(2, "Klesk"),
+        ArchiveJob::Server(Box::new(new_server(1, "quake3://a:1"))),
+        ArchiveJob::Week(Box::new(week(1, vec![row(1, 1), row(2, 2)]))),
+    ];
+    archive.write(&jobs).await.unwrap();
+    let totals = "SELECT * FROM player_total ORDER BY 1, 2";
+    let before = database.rows(totals).await;
+    for player in [1, 3] {
+        let insert = format!(
+            "INSERT INTO player_week (week, server, player, measured_ms, starts, time_ms, points, elo, elo_rounds, clq1, clq2) \
+             VALUES (2916, 99, {player}, 1, 1, 60001, 3, 1000, 0, 0, 0)"
+        );
+        database.run(&insert).await;
+    }
+    archive.write(&jobs).await.unwrap();
+    assert_ne!(database.rows(totals).await, before, "the unknown server counts");
+    archive.write(&[ArchiveJob::WeekTotals { week: WeekKey(2_916) }]).await.unwrap();
+    assert_eq!(database.rows(totals).await, before);
+}
+
 /// A server that invents points can make the variance of a row the largest of its type.
 #[tokio::test]
 async fn largest_variances_do_not_refuse_a_week() {

@@ -89,12 +89,13 @@ impl Archive {
     }
 
     /// Deletes what does not belong to a week: rows of servers that there are not, and totals of players without rows.
-    /// Computes the totals of maps again. Returns the number of written rows. This is correct before and after the
-    /// rows are written again, because each write changes the totals by its difference.
+    /// Computes the totals of players who had such rows, and of maps, again. Returns the number of written rows. This is
+    /// correct before and after the rows are written again, because each write changes the totals by its difference.
     pub(super) async fn rewrite_week_totals(&mut self, week: WeekKey) -> Result<u64, TransactionError> {
         self.doing = "server";
         let known: Vec<(u32,)> = self.rows("SELECT server FROM server").await.doing("server")?;
         let known: BTreeSet<u32> = known.into_iter().map(|(server,)| server).collect();
+        let mut players: BTreeSet<u32> = BTreeSet::new();
         for table in [PLAYER_WEEK.name, MAP_WEEK.name, SERVER_WEEK.name, BOARD_STEP.name] {
             self.doing = table;
             // The servers are few, and found by steps in the primary key.
@@ -102,6 +103,10 @@ impl Archive {
             let found: Vec<(u32,)> = self.rows(&select).await.doing(table)?;
             let unknown = found.into_iter().filter(|(server,)| !known.contains(server));
             for (server,) in unknown.collect::<Vec<_>>() {
+                if table == PLAYER_WEEK.name {
+                    let select = format!("SELECT player FROM {table} WHERE week = {week} AND server = {server}");
+                    players.extend(self.rows::<u32>(&select).await.doing(table)?);
+                }
                 let delete = format!("DELETE FROM {table} WHERE week = {week} AND server = {server}");
                 self.execute(delete).await.doing(table)?;
             }
@@ -112,6 +117,7 @@ impl Archive {
              WHERE pw.week = player_total.week AND pw.player = player_total.player)"
         );
         self.execute(delete).await.doing(PLAYER_TOTAL.name)?;
+        self.write_player_totals(week.0, &BTreeMap::new(), &BTreeSet::new(), &players).await?;
         self.doing = "map_total";
         self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;
         for (game, group) in [("game", "game, map"), ("0", "map")] {

@@ -81,12 +81,11 @@ impl Archive {
         }
         self.execute_upsert(totals).await?;
 
-        let week_start_ms = jobs.values().next().map_or(0, |job| job.week_start_ms);
         let columns = PLAYER_TOTAL.columns.join(", ");
         for players in summed_by_database.iter().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
             let sums = format!(
                 "REPLACE INTO player_total ({columns}) SELECT pw.player, {week}, {SUMS}, {SUM_OF_POINTS_VARIANCES}, \
-                 {week_start_ms} + MAX(pw.time_reached_after_ms) \
+                 (SELECT start_ms FROM week WHERE week = {week}) + MAX(pw.time_reached_after_ms) \
                  FROM player_week pw FORCE INDEX (player_week_by_player) WHERE {} GROUP BY pw.player",
                 in_group(("pw.week", week), "pw.player", players)
             );
