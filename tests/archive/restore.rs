@@ -19,7 +19,7 @@ use clqd::model::{GameKey, PlayerKey, Ranking, Scope, ServerKey, ServerUrl, Week
 use clqd::state::State;
 use clqd::state::archive_restore::{RestoreArchiveError, RestoreLimits, Restored, restore_from_archive};
 use clqd::store::StoreSettings;
-use clqd::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector};
+use clqd::view::board::{BoardEntryView, BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 
 const MONDAY_MS: i64 = 1_763_942_400_000; // 2025-11-24 00:00 UTC
 const CACHE_BYTES: u64 = 16 << 20;
@@ -342,6 +342,23 @@ fn rows_before(tables: &Tables, week: WeekKey) -> BTreeMap<&'static str, Vec<Vec
     let of_weeks = ["server_week", "player_week", "map_week", "board_step"];
     let is_before = |row: &&Vec<String>| row[0].parse::<u32>().unwrap() < week.0;
     of_weeks.map(|name| (name, tables[name].iter().filter(is_before).cloned().collect())).into_iter().collect()
+}
+
+#[tokio::test]
+async fn removed_players_are_not_known_after_a_restore() {
+    let (database, dir) = (Database::new().await, tempfile::tempdir().unwrap());
+    database.migrate().await;
+    let mut lost = open(&dir.path().join("lost"));
+    play(&mut lost, MONDAY_MS, 40, 0);
+    leave(&mut lost, MONDAY_MS + 40 * MINUTE_MS);
+    let [from, into] = [1, 2].map(PlayerSelector::Key);
+    let State { engine, store } = &mut lost;
+    engine.merge_players(store, "baseq3", &from, &into).unwrap();
+    archive(&mut lost, &database).await;
+    let known = lost.engine.model().status().players_known;
+    assert_eq!(known + 1, u64::from(lost.engine.model().last_keys().player));
+    restore(&database, &dir.path().join("state")).await.unwrap();
+    assert_eq!(open(&dir.path().join("state")).engine.model().status().players_known, known);
 }
 
 #[tokio::test]

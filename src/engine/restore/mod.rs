@@ -363,6 +363,9 @@ impl StateRestore {
     /// Returns the remaining changes, which complete the state, and a summary of the restore.
     pub fn finish(mut self) -> (Commit, RestoreReport) {
         self.finish_weeks();
+        // Keys of players who were merged or forgotten are not used again.
+        let known = u32::try_from(self.players.len()).unwrap_or(u32::MAX);
+        self.meta.players_removed = (self.meta.next_player - 1).saturating_sub(known);
         self.pending.meta = Some(self.meta);
         (self.pending, self.report)
     }
