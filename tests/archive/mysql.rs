@@ -587,6 +587,33 @@ async fn removed_player_is_deleted_or_merged() {
     }
 }
 
+/// The state knows only the game of today: a resend or a correction must not move a closed week there.
+#[tokio::test]
+async fn closed_week_keeps_its_game() {
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    for key in 1..=2 {
+        archive.write(&[ArchiveJob::Game { key: GameKey(key), name: format!("game {key}") }]).await.unwrap();
+    }
+    let map =
+        |map: u32| clqd::model::archive::MapWeekArchive { map: MapKey(map), played_ms: 90_000, player_ms: 180_000 };
+    let job = |game: u32, closed: bool| {
+        let job = WeekArchive { closed, game: Some(GameKey(game)), ..week(1, vec![row(1, 1)]) };
+        [ArchiveJob::Week(Box::new(WeekArchive { maps: vec![map(1), map(2)], ..job }))]
+    };
+    let games = "SELECT game FROM server_week UNION ALL SELECT game FROM map_week";
+    let totals = "SELECT game, map, played_ms, servers FROM map_total WHERE servers > 0 ORDER BY 1, 2";
+    let totals_of = |game: &str| {
+        let total = |game: &str, map: &str| [game, map, "90000", "1"].map(str::to_owned);
+        [total("0", "1"), total("0", "2"), total(game, "1"), total(game, "2")]
+    };
+    for (game, closed, expected) in [(1, false, "1"), (2, false, "2"), (2, true, "2"), (1, true, "2")] {
+        archive.write(&job(game, closed)).await.unwrap();
+        assert_eq!(database.rows(games).await, [[expected]; 3], "{game} {closed}");
+        assert_eq!(database.rows(totals).await, totals_of(expected), "{game} {closed}");
+    }
+}
+
 /// Somebody has inserted rows of a server that there is not. The weeks are written first, with totals that count them.
 #[tokio::test]
 async fn totals_of_a_week_do_not_count_rows_of_unknown_servers() {

@@ -57,7 +57,7 @@ impl Archive {
         let mut found = self.read_rows_from(&SERVER_WEEK, &from_servers(&SERVER_WEEK, "", week, jobs)).await?;
         let mut expected = ExpectedRows::new(&SERVER_WEEK);
         for job in jobs {
-            let mut row = literals(|row| server_week_values(row, job));
+            let mut row = literals(|row| server_week_values(row, job, job.game));
             let key = &row[..SERVER_WEEK.key_columns];
             if is_empty(job) {
                 // A server that has no rows and is not closed may lack this row.
@@ -120,7 +120,7 @@ impl Archive {
         let found = self.read_rows_from(&MAP_WEEK, &from_servers(&MAP_WEEK, "", week, jobs)).await?;
         let mut expected = ExpectedRows::new(&MAP_WEEK);
         for (job, row) in jobs.iter().flat_map(|job| job.maps.iter().map(move |row| (job, row))) {
-            expected.add(literals(|values| map_week_values(values, job, row)));
+            expected.add(literals(|values| map_week_values(values, job, job.game, row)));
         }
         expect_earlier_games(&mut expected, &found, last_game);
         compare(&expected, &found, all);

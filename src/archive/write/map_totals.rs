@@ -9,8 +9,8 @@ use super::tables::{BOARD_STEP, MAP_WEEK, PLAYER_TOTAL, PLAYER_WEEK, SERVER_WEEK
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::sql::in_group;
-use crate::model::WeekKey;
 use crate::model::archive::WeekArchive;
+use crate::model::{GameKey, WeekKey};
 
 /// Servers in one SELECT: some thousand rows.
 const SERVERS_MAX: usize = 500;
@@ -26,11 +26,12 @@ type Change = [i64; 3];
 
 impl Archive {
     /// Adds the difference that the jobs make to the totals of a week. Call it before their rows
-    /// are written. Returns the number of written rows.
+    /// are written. `games`: those of the servers. Returns the number of written rows.
     pub(super) async fn write_map_totals(
         &mut self,
         week: u32,
         jobs: &BTreeMap<u32, &WeekArchive>,
+        games: &BTreeMap<u32, Option<GameKey>>,
     ) -> Result<u64, TransactionError> {
         let mut totals: BTreeMap<(u32, u32), Change> = BTreeMap::new();
         let mut count = |game: Option<u32>, map: u32, played_ms: i64, player_ms: i64, sign: i64| {
@@ -59,9 +60,9 @@ impl Archive {
                     count(game, map, played_ms, player_ms, -1);
                 }
             }
-            for job in by_server.values() {
+            for (server, job) in &by_server {
+                let game = games[server].map(|game| game.0);
                 for row in &job.maps {
-                    let game = job.game.map(|game| game.0);
                     let [played_ms, player_ms] =
                         [row.played_ms, row.player_ms].map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
                     count(game, row.map.0, played_ms, player_ms, 1);

@@ -11,7 +11,7 @@ use crate::archive::sql::{Values, in_group, literal};
 use crate::model::archive::{
     BestArchive, BestPositionsByRanking, MapWeekArchive, PlayerKeyRange, PlayerWeekArchive, WeekArchive,
 };
-use crate::model::{Ranking, WeekKey};
+use crate::model::{GameKey, Ranking, WeekKey};
 
 /// Servers in one statement.
 const SERVERS_MAX: usize = 500;
@@ -30,16 +30,21 @@ impl Archive {
         for job in weeks {
             by_week.entry(job.week.0).or_default().insert(job.server.0, job);
         }
+        let mut games = BTreeMap::new();
+        for (&week, servers) in &by_week {
+            games.insert(week, self.games_of_servers(week, servers).await?);
+        }
         for (&week, servers) in &by_week {
             let Some(first) = servers.values().next() else { continue };
             week_rows.row(|row| _ = row.uint(week).text(&first.label).int(first.week_start_ms).int(first.week_end_ms));
-            for job in servers.values() {
-                server_weeks.row(|row| server_week_values(row, job));
+            for (server, job) in servers {
+                let game = games[&week][server];
+                server_weeks.row(|row| server_week_values(row, job, game));
                 for it in &job.rows {
                     players.row(|row| player_week_values(row, job, it));
                 }
                 for it in &job.maps {
-                    maps.row(|row| map_week_values(row, job, it));
+                    maps.row(|row| map_week_values(row, job, game, it));
                 }
             }
         }
@@ -59,7 +64,7 @@ impl Archive {
         let mut rows = 0;
         let mut replaced = BTreeMap::new();
         for (&week, servers) in &by_week {
-            rows += self.write_map_totals(week, servers).await?;
+            rows += self.write_map_totals(week, servers, &games[&week]).await?;
             replaced.insert(week, self.replaced_rows(week, servers).await?);
         }
         for upsert in [week_rows, server_weeks, players, best, maps] {
@@ -96,6 +101,28 @@ impl Archive {
             self.delete_surplus_positions(server, by_player).await?;
         }
         Ok(rows)
+    }
+
+    /// The games of servers in a week. The state knows only the game of today: a week that is closed in the archive keeps
+    /// its own.
+    async fn games_of_servers(
+        &mut self,
+        week: u32,
+        jobs: &BTreeMap<u32, &WeekArchive>,
+    ) -> Result<BTreeMap<u32, Option<GameKey>>, TransactionError> {
+        self.doing = SERVER_WEEK.name;
+        let mut games: BTreeMap<u32, Option<GameKey>> = jobs.iter().map(|(&server, job)| (server, job.game)).collect();
+        let counted: Vec<u32> = jobs.iter().filter(|(_, job)| job.game.is_some()).map(|(&server, _)| server).collect();
+        for servers in counted.chunks(SERVERS_MAX) {
+            let select = format!(
+                "SELECT sw.server, sw.game FROM server_week sw FORCE INDEX (PRIMARY) JOIN game g ON g.game = sw.game \
+                 WHERE {} AND sw.closed = 1",
+                in_group(("sw.week", week), "sw.server", servers)
+            );
+            let closed: Vec<(u32, u32)> = self.rows(&select).await.doing(SERVER_WEEK.name)?;
+            games.extend(closed.into_iter().map(|(server, game)| (server, Some(GameKey(game)))));
+        }
+        Ok(games)
     }
 
     /// Sets the ranks of the week before, in this week and in the one after it.
@@ -177,8 +204,8 @@ impl Archive {
 }
 
 /// The values of a row of `server_week`.
-pub(in crate::archive) fn server_week_values(row: &mut Values<'_>, job: &WeekArchive) {
-    row.uint(job.week.0).uint(job.server.0).opt_uint(job.game.map(|game| game.0));
+pub(in crate::archive) fn server_week_values(row: &mut Values<'_>, job: &WeekArchive, game: Option<GameKey>) {
+    row.uint(job.week.0).uint(job.server.0).opt_uint(game.map(|game| game.0));
     row.opt_uint(job.server_rank).uint(job.player_ms).bool(job.closed);
     for size in job.board_sizes {
         row.uint(size);
@@ -207,8 +234,13 @@ pub(in crate::archive) fn player_week_values(row: &mut Values<'_>, job: &WeekArc
 }
 
 /// The values of a row of `map_week`.
-pub(in crate::archive) fn map_week_values(row: &mut Values<'_>, job: &WeekArchive, it: &MapWeekArchive) {
-    row.uint(job.week.0).uint(job.server.0).uint(it.map.0).opt_uint(job.game.map(|game| game.0));
+pub(in crate::archive) fn map_week_values(
+    row: &mut Values<'_>,
+    job: &WeekArchive,
+    game: Option<GameKey>,
+    it: &MapWeekArchive,
+) {
+    row.uint(job.week.0).uint(job.server.0).uint(it.map.0).opt_uint(game.map(|game| game.0));
     row.uint(it.played_ms).uint(it.player_ms);
 }
 
