@@ -211,6 +211,26 @@ pub(super) fn comma_separated<T: std::fmt::Display>(values: impl IntoIterator<It
     text
 }
 
+/// Rows in a page of a table: some 50 ms.
+const PAGE_ROWS: u32 = 20_000;
+
+/// Selects the last key of the page that begins after a key; no row: there are no more pages. A statement that reads all of a
+/// table that grows would one day exceed `archive.query_timeout_ms`, in each pass again. `key`: the first column of
+/// the primary key.
+pub(super) fn page_end(table: &str, key: &str, after: Option<u64>) -> String {
+    let rows = page_rows(key, after, None);
+    format!(
+        "SELECT {key} FROM {table} FORCE INDEX (PRIMARY) WHERE {rows} ORDER BY {key} LIMIT 1 OFFSET {}",
+        PAGE_ROWS - 1
+    )
+}
+
+/// The condition for the rows of a page: those after a key until another one.
+pub(super) fn page_rows(key: &str, after: Option<u64>, last: Option<u64>) -> String {
+    let after = after.map_or_else(|| "TRUE".to_owned(), |after| format!("{key} > {after}"));
+    last.map_or_else(|| after.clone(), |last| format!("{after} AND {key} <= {last}"))
+}
+
 /// The first `chars_max` characters.
 pub(super) fn truncate_chars(text: &str, chars_max: usize) -> &str {
     match text.char_indices().nth(chars_max) {

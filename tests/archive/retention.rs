@@ -3,9 +3,11 @@
 use crate::database::Database;
 use crate::database::world::Outbox;
 use clqd::archive::{ArchiveSettings, WorkerStatus};
-use clqd::model::WeekKey;
 use clqd::model::archive::ArchiveBounds;
 use clqd::model::calendar::DAY_MS;
+use clqd::model::top_board::SiteTotals;
+use clqd::model::{OutboxKey, WeekKey};
+use mysql_async::prelude::Queryable;
 use tokio::sync::watch;
 
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -103,4 +105,69 @@ async fn rows_older_than_the_settings_are_deleted() {
     let kept = [6, 4].map(|days| [(NOW_MS - days * DAY_MS).to_string()]);
     assert_eq!(database.rows("SELECT end_ms FROM player_session ORDER BY 1").await, kept);
     assert_eq!(archive(settings, &outbox).await, 0, "nothing is left to delete");
+}
+
+/// A state with one week that wants all later rows to be deleted.
+fn outbox_with_later_rows() -> Outbox {
+    let outbox = Outbox::new(32);
+    outbox.with(|world| {
+        world.bounds = Some(ArchiveBounds {
+            now_ms: NOW_MS,
+            now_week: WeekKey(3_000),
+            is_time_trusted: true,
+            weeks: Some((WeekKey(3_000), WeekKey(3_000))),
+            oldest_windows: std::collections::BTreeMap::new(),
+            oldest_sessions_ms: None,
+        });
+        world.tasks.insert(OutboxKey::LaterRows);
+    });
+    outbox
+}
+
+/// Tables of several pages: no statement reads all of them.
+#[tokio::test]
+async fn later_rows_are_deleted_from_large_tables() {
+    let database = Database::new().await;
+    database.migrate().await;
+    for (week, step) in [(3_000, 1), (3_001, 20), (3_002, 40)] {
+        let insert = format!(
+            "INSERT INTO player_total SELECT six.n * 10000 + ten.n + 1, {week}, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL \
+             FROM clq_number ten JOIN clq_number six ON six.n < 6 WHERE ten.n % {step} = 0"
+        );
+        database.run(&insert).await;
+    }
+    // One board in twenty is later.
+    let insert = format!(
+        "INSERT INTO top_board SELECT five.n * 10000 + ten.n + 1, 'game', CONCAT(five.n, ' ', ten.n), 'day', 'd', \
+         {NOW_MS} + IF(ten.n % 20 = 0, 1, -1), NULL, 'elo', 2, 1, 1 \
+         FROM clq_number ten JOIN clq_number five ON five.n < 5"
+    );
+    database.run(&insert).await;
+    let insert = "INSERT INTO top_board_row (board, position, player, score, reached_ms) \
+                  SELECT board, 1, 1, 1, 1 FROM top_board";
+    database.run(insert).await;
+    let deleted = archive(database.settings(), &outbox_with_later_rows()).await;
+    assert_eq!(deleted, 3_000 + 1_500 + 2 * 2_500);
+    assert_eq!(database.rows("SELECT week, COUNT(*) FROM player_total GROUP BY week").await, [["3000", "60000"]]);
+    for table in ["top_board", "top_board_row"] {
+        assert_eq!(database.value(&format!("SELECT COUNT(*) FROM {table}")).await, "47500", "{table}");
+    }
+    assert_eq!(database.value(&format!("SELECT COUNT(*) FROM top_board WHERE start_ms > {NOW_MS}")).await, "0");
+}
+
+#[tokio::test]
+async fn deletion_that_fails_does_not_prevent_publication() {
+    let database = Database::new().await;
+    database.migrate().await;
+    database.run("INSERT INTO player_total VALUES (1, 3001, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL)").await;
+    let mut lock = database.conn().await;
+    lock.query_drop("START TRANSACTION").await.unwrap();
+    lock.query_drop("UPDATE player_total SET servers = 2").await.unwrap();
+    let outbox = outbox_with_later_rows();
+    outbox.with(|world| world.site_totals = Some(SiteTotals { now_ms: NOW_MS, servers: 7, ..SiteTotals::default() }));
+    let settings = ArchiveSettings { query_timeout_ms: 1_000, drain_timeout_s: 5, ..database.settings() };
+    let (status, seen) = watch::channel(WorkerStatus::default());
+    clqd::archive::run(settings, outbox.clone(), || NOW_MS, async {}, status).await;
+    assert!(seen.borrow().fault.is_some() && seen.borrow().last_success_ms.is_none(), "{:?}", seen.borrow());
+    assert_eq!(database.value("SELECT servers FROM site_total").await, "7");
 }

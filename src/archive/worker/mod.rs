@@ -278,22 +278,25 @@ impl<S: JobSource> Worker<S> {
         if resynced != (ResyncOutcome::Paused { has_names: false }) {
             self.write_states(archive, &mut rejected).await?;
             // Boards have the positions of the window before, whose last boards are a task.
-            self.run_tasks(archive, &mut rejected).await?;
+            self.run_tasks(archive, &mut rejected, |key| key != OutboxKey::LaterRows).await?;
             self.publish(archive, &mut rejected).await?;
+            // Deletions are last: one that fails prevents nothing else.
+            self.run_tasks(archive, &mut rejected, |key| key == OutboxKey::LaterRows).await?;
             fault = self.delete_old_rows(archive).await?;
             is_complete = self.source.tasks().await?.is_empty();
         }
         Ok(Written { rejected, resynced, is_complete, fault })
     }
 
-    /// Does tasks of the outbox, up to a number, or to the first one that cannot be done yet: otherwise the source would
+    /// Does some tasks of the outbox, up to a number, or to the first one that cannot be done yet: otherwise the source would
     /// read the boards of many windows into memory. The others are left to the next pass.
     async fn run_tasks(
         &mut self,
         archive: &mut Archive,
         rejected: &mut BTreeMap<OutboxKey, String>,
+        is_wanted: impl Fn(OutboxKey) -> bool,
     ) -> Result<(), PassError> {
-        for task in self.source.tasks().await? {
+        for task in self.source.tasks().await?.into_iter().filter(|task| is_wanted(task.key)) {
             let outcome = match task.key {
                 OutboxKey::TopBoards(window) => self.finish_window(archive, window, rejected).await,
                 OutboxKey::LaterRows => self.delete_later_rows(archive).await,

@@ -9,7 +9,7 @@ use super::{PassError, Worker};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::job_source::JobSource;
-use crate::archive::sql::literal;
+use crate::archive::sql::{comma_separated, literal, page_end, page_rows};
 use crate::model::WeekKey;
 use crate::model::calendar::{DAY_MS, week_label};
 
@@ -18,6 +18,9 @@ const ROWS_PER_STEP: u64 = 1_000;
 
 /// Steps in one pass, for each table. The rest is deleted in later passes.
 const STEPS_PER_PASS: u32 = 50;
+
+/// Keys in one statement. MariaDB joins a temporary table for a list of 1,000 or more.
+const KEYS_MAX: usize = 500;
 
 /// Tables with a row or more for each server in a week.
 const WEEK_TABLES: [&str; 5] = ["player_week", "map_week", "server_week", "map_total", "board_step"];
@@ -63,36 +66,38 @@ impl<S: JobSource> Worker<S> {
         if settings.keep_online_days > 0 {
             old.push(("online_total", format!("at_ms < {}", before_ms(settings.keep_online_days))));
         }
-        if settings.keep_top_board_days > 0 {
-            let mut condition = format!("end_ms < {}", before_ms(settings.keep_top_board_days));
-            for (window_type, oldest_ms) in &bounds.oldest_windows {
-                condition += &format!(" AND NOT (window_type = {} AND end_ms >= {oldest_ms})", literal(window_type));
-            }
-            old.extend(top_boards(&condition));
-        }
         if settings.keep_sessions_days > 0 {
             let before_ms = before_ms(settings.keep_sessions_days).min(bounds.oldest_sessions_ms.unwrap_or(i64::MAX));
             old.push(("player_session", format!("end_ms < {before_ms}")));
         }
         self.delete(archive, old).await?;
+        if self.settings.keep_top_board_days > 0 {
+            let mut condition = format!("end_ms < {}", before_ms(self.settings.keep_top_board_days));
+            for (window_type, oldest_ms) in &bounds.oldest_windows {
+                condition += &format!(" AND NOT (window_type = {} AND end_ms >= {oldest_ms})", literal(window_type));
+            }
+            self.delete_by_key(archive, ("top_board", "board"), Some("top_board_row"), &condition).await?;
+        }
         Ok(None)
     }
 
     /// Deletes the rows that are later than the state.
     pub(super) async fn delete_later_rows(&mut self, archive: &mut Archive) -> Result<TaskOutcome, PassError> {
         let Some(bounds) = self.source.bounds().await? else { return Ok(TaskOutcome::Done) };
-        let mut later: Vec<(&'static str, String)> = Vec::new();
+        let (mut later, mut is_complete): (Vec<(&'static str, String)>, bool) = (Vec::new(), true);
         if let Some((_, newest)) = bounds.weeks {
             let newest = newest.max(bounds.now_week);
-            let tables = WEEK_TABLES.into_iter().chain(["player_total", "week"]);
-            later.extend(tables.map(|table| (table, format!("week > {}", newest.0))));
+            later.extend(WEEK_TABLES.into_iter().chain(["week"]).map(|table| (table, format!("week > {}", newest.0))));
+            let totals = format!("week > {}", newest.0);
+            is_complete &= self.delete_by_key(archive, ("player_total", "player"), None, &totals).await?;
         }
         later.extend(
             ["online_total", "online_hour", "online_day"].map(|table| (table, format!("at_ms > {}", bounds.now_ms))),
         );
         later.push(("player_session", format!("end_ms > {}", bounds.now_ms)));
-        later.extend(top_boards(&format!("start_ms > {}", bounds.now_ms)));
-        match self.delete(archive, later).await? {
+        let boards = format!("start_ms > {}", bounds.now_ms);
+        is_complete &= self.delete_by_key(archive, ("top_board", "board"), Some("top_board_row"), &boards).await?;
+        match self.delete(archive, later).await? && is_complete {
             true => Ok(TaskOutcome::Done),
             false => Ok(TaskOutcome::Later),
         }
@@ -102,27 +107,61 @@ impl<S: JobSource> Worker<S> {
     async fn delete(&mut self, archive: &mut Archive, rows: Vec<(&'static str, String)>) -> Result<bool, PassError> {
         let mut is_complete = true;
         for (table, condition) in rows {
-            let delete = format!("DELETE FROM {table} WHERE {condition} LIMIT {ROWS_PER_STEP}");
-            let mut steps = 0;
-            while steps < STEPS_PER_PASS {
-                let deleted = archive.run_fenced(table, &delete).await?;
-                self.report.update(|it| it.rows_deleted += deleted);
-                if deleted < ROWS_PER_STEP {
-                    break;
-                }
-                steps += 1;
-            }
-            is_complete &= steps < STEPS_PER_PASS;
+            is_complete &= self.delete_steps(archive, table, &condition, &mut 0).await?;
         }
         Ok(is_complete)
     }
-}
 
-/// The rows of some boards before the boards: a deleted board leaves no rows.
-fn top_boards(condition: &str) -> [(&'static str, String); 2] {
-    let rows = format!("board IN (SELECT board FROM top_board WHERE {condition})");
-    let without_rows = "NOT EXISTS (SELECT 1 FROM top_board_row WHERE top_board_row.board = top_board.board)";
-    [("top_board_row", rows), ("top_board", format!("{condition} AND {without_rows}"))]
+    /// As `delete`, for rows of a table that no index finds: their keys are read page by page. `children`: the table whose
+    /// rows with such a key are deleted before.
+    async fn delete_by_key(
+        &mut self,
+        archive: &mut Archive,
+        (table, key): (&'static str, &str),
+        children: Option<&'static str>,
+        condition: &str,
+    ) -> Result<bool, PassError> {
+        let (mut steps, mut after) = (0, None);
+        loop {
+            let last: Option<u64> = archive.first(table, &page_end(table, key, after)).await?;
+            let page = page_rows(key, after, last);
+            let select = format!("SELECT DISTINCT {key} FROM {table} WHERE {page} AND {condition}");
+            let keys: Vec<u64> = archive.all(table, &select).await?;
+            for keys in keys.chunks(KEYS_MAX) {
+                let keys = format!("{key} IN ({})", comma_separated(keys));
+                let rows = children.map(|table| (table, keys.clone()));
+                for (table, condition) in rows.into_iter().chain([(table, format!("{keys} AND {condition}"))]) {
+                    if !self.delete_steps(archive, table, &condition, &mut steps).await? {
+                        return Ok(false);
+                    }
+                }
+            }
+            after = last;
+            if after.is_none() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Deletes rows until `steps` is the number of a pass. Returns whether all are deleted.
+    async fn delete_steps(
+        &mut self,
+        archive: &mut Archive,
+        table: &'static str,
+        condition: &str,
+        steps: &mut u32,
+    ) -> Result<bool, PassError> {
+        let delete = format!("DELETE FROM {table} WHERE {condition} LIMIT {ROWS_PER_STEP}");
+        while *steps < STEPS_PER_PASS {
+            let deleted = archive.run_fenced(table, &delete).await?;
+            self.report.update(|it| it.rows_deleted += deleted);
+            *steps += 1;
+            if deleted < ROWS_PER_STEP {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl Archive {

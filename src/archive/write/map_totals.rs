@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::tables::{BOARD_STEP, MAP_WEEK, PLAYER_TOTAL, PLAYER_WEEK, SERVER_WEEK};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
-use crate::archive::sql::in_group;
+use crate::archive::sql::{in_group, page_end, page_rows};
 use crate::model::archive::WeekArchive;
 use crate::model::{GameKey, WeekKey};
 
@@ -113,11 +113,21 @@ impl Archive {
             }
         }
         self.doing = PLAYER_TOTAL.name;
-        let delete = format!(
-            "DELETE FROM player_total WHERE week = {week} AND NOT EXISTS (SELECT 1 FROM player_week pw \
-             WHERE pw.week = player_total.week AND pw.player = player_total.player)"
-        );
-        self.execute(delete).await.doing(PLAYER_TOTAL.name)?;
+        let mut after = None;
+        loop {
+            let end = page_end(PLAYER_TOTAL.name, "player", after);
+            let last = self.rows::<u64>(&end).await.doing(PLAYER_TOTAL.name)?.first().copied();
+            let select = format!(
+                "SELECT player FROM player_total WHERE {} AND week = {week} AND NOT EXISTS (SELECT 1 FROM player_week pw \
+                 WHERE pw.week = player_total.week AND pw.player = player_total.player)",
+                page_rows("player", after, last)
+            );
+            players.extend(self.rows::<u32>(&select).await.doing(PLAYER_TOTAL.name)?);
+            after = last;
+            if after.is_none() {
+                break;
+            }
+        }
         self.write_player_totals(week.0, &BTreeMap::new(), &BTreeSet::new(), &players).await?;
         self.doing = "map_total";
         self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;

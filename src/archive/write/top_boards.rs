@@ -110,8 +110,12 @@ impl Archive {
         kept: &BTreeSet<u64>,
     ) -> Result<bool, ArchiveError> {
         let (window_type, label) = (literal(window_type), literal(label));
-        let select =
-            format!("SELECT board FROM top_board WHERE window_type = {window_type} AND window_label = {label}");
+        // The scopes are few, and found by steps in the unique key. The boards of all windows are many.
+        let select = format!(
+            "SELECT b.board FROM (SELECT DISTINCT scope_type, scope FROM top_board) s STRAIGHT_JOIN top_board b \
+             ON b.scope_type = s.scope_type AND b.scope = s.scope \
+             WHERE b.window_type = {window_type} AND b.window_label = {label}"
+        );
         let found: Vec<u64> = self.all(TOP_BOARD.name, &select).await?;
         for board in found.iter().filter(|board| !kept.contains(board)) {
             // The rows first: a deleted board leaves none.

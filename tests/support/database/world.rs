@@ -13,6 +13,7 @@ use clqd::model::calendar::{Calendar, week_label};
 use clqd::model::outbox::WriterBeat;
 use clqd::model::row::{BestPositions, TopTen, Uncertainty};
 use clqd::model::server::{ScreenReason, SeriesRecord};
+use clqd::model::top_board::SiteTotals;
 use clqd::model::{
     ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey,
 };
@@ -70,6 +71,10 @@ impl JobSource for Outbox {
         Ok(self.with(|world| world.bounds.clone()))
     }
 
+    async fn site_totals(&self) -> Result<Option<SiteTotals>, SourceClosed> {
+        Ok(self.with(|world| world.site_totals.clone()))
+    }
+
     async fn tasks(&self) -> Result<Vec<OutboxEntry>, SourceClosed> {
         Ok(self.with(|world| world.tasks.iter().map(|&key| OutboxEntry { key, seq: 0 }).collect()))
     }
@@ -106,6 +111,8 @@ pub struct World {
     pub bounds: Option<ArchiveBounds>,
     /// Tasks that are not done.
     pub tasks: BTreeSet<OutboxKey>,
+    /// Totals to publish.
+    pub site_totals: Option<SiteTotals>,
 }
 
 impl World {
@@ -125,6 +132,7 @@ impl World {
             changes_concurrently: false,
             bounds: None,
             tasks: BTreeSet::new(),
+            site_totals: None,
         };
         for name in ["baseq3", "cstrike", "map's \\ game"] {
             world.games.push(name.into());
