@@ -1127,6 +1127,35 @@ async fn text_survives_server_that_ignores_client_charset() {
     }
 }
 
+/// When clocks go back, an hour of the local time comes twice.
+#[tokio::test]
+async fn time_of_the_writer_does_not_depend_on_the_zone_of_the_database() {
+    let server = tokio::task::spawn_blocking(Server::start).await.unwrap();
+    let database = Database::on_server(Arc::new(server)).await;
+    database.migrate().await;
+    // Half an hour before and after the end of summer time, 2025-10-26 01:00 UTC.
+    const END_S: i64 = 1_761_440_400;
+    for row in [
+        "time_zone VALUES (1, 'N')".to_owned(),
+        "time_zone_name VALUES ('Test/Zone', 1)".to_owned(),
+        "time_zone_transition_type VALUES (1, 0, 3600, 0, 'CET'), (1, 1, 7200, 1, 'CEST')".to_owned(),
+        format!("time_zone_transition VALUES (1, {END_S} - 20000000, 1), (1, {END_S}, 0)"),
+    ] {
+        database.run(&format!("INSERT INTO mysql.{row}")).await;
+    }
+    // init_connect does not run for accounts with all privileges.
+    database.run("CREATE USER 'plain'@'%' IDENTIFIED BY 'plain'").await;
+    database.run("GRANT ALL PRIVILEGES ON clqd.* TO 'plain'@'%'").await;
+    let settings = ArchiveSettings { url: database.url().replace("test:test", "plain:plain"), ..database.settings() };
+    for at_s in [END_S - 1_800, END_S + 1_800] {
+        database.run(&format!("SET GLOBAL init_connect = \"SET time_zone = 'Test/Zone', timestamp = {at_s}\"")).await;
+        let mut archive = Archive::connect(&settings).await.unwrap();
+        archive.write(&[player(1, "Visor")]).await.unwrap();
+        assert_eq!(database.value("SELECT beat_ms FROM clq_writer").await, (at_s * 1_000).to_string());
+        archive.close().await;
+    }
+}
+
 #[tokio::test]
 async fn session_that_damages_text_is_refused() {
     let database = migrated().await;
