@@ -1127,6 +1127,21 @@ async fn text_survives_server_that_ignores_client_charset() {
     }
 }
 
+/// A restore computes for minutes between two reads.
+#[tokio::test]
+async fn idle_reader_is_not_disconnected() {
+    let database = migrated().await;
+    let proxy = Proxy::to(database.address()).await;
+    let settings = database.settings_through(proxy.address);
+    let short = Plan::AlterUp(b"wait_timeout=120", b"wait_timeout=001");
+    proxy.plan([short, short]);
+    let mut writer = Archive::connect(&settings).await.unwrap();
+    let mut reader = Archive::connect_to_read(&settings).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    writer.check_schema().await.unwrap_err();
+    reader.check_schema().await.unwrap();
+}
+
 /// When clocks go back, an hour of the local time comes twice.
 #[tokio::test]
 async fn time_of_the_writer_does_not_depend_on_the_zone_of_the_database() {

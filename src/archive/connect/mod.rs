@@ -85,10 +85,12 @@ pub(super) struct WriterEpoch {
 /// Receives reports of waits that are not errors yet.
 pub(super) type BlockedReporter = Arc<dyn Fn(ArchiveError) + Send + Sync>;
 
-/// What a connection is for: only a writer takes the archive's lock.
+/// What a connection is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
+    /// The connection holds the archive's lock.
     Write,
+    WriteWithoutLock,
     Read,
 }
 
@@ -107,16 +109,15 @@ impl Archive {
     /// Connects to the first host that can be written, without the archive's lock, only to read. On
     /// a cluster, each transaction sees all transactions that were committed before it on any node.
     pub async fn connect_to_read(settings: &ArchiveSettings) -> Result<Archive, ArchiveError> {
-        Archive::connect_without_lock(settings, &mut HostOrder::default()).await
+        Archive::connect_for(Purpose::Read, settings, &mut HostOrder::default()).await
     }
 
-    /// As `connect_to_read`, but begins with the host that is first in `order`. A caller that writes must exclude other
-    /// writers itself.
+    /// As `reconnect`, but without the archive's lock: the caller excludes other writers itself.
     pub(super) async fn connect_without_lock(
         settings: &ArchiveSettings,
         order: &mut HostOrder,
     ) -> Result<Archive, ArchiveError> {
-        Archive::connect_for(Purpose::Read, settings, order).await
+        Archive::connect_for(Purpose::WriteWithoutLock, settings, order).await
     }
 
     async fn connect_for(
@@ -197,7 +198,7 @@ impl Archive {
         // This check is first, because a node that is not ready answers most other statements with
         // an error.
         self.check_node(host_count, attempt.accepts_donor).await?;
-        self.prepare_session(settings).await?;
+        self.prepare_session(settings, purpose).await?;
         self.wait_before_reads().await?;
         if purpose == Purpose::Write && !self.is_cluster {
             self.acquire_lock(settings, order.open_connection(attempt.index)).await?;

@@ -1,6 +1,6 @@
 //! Prepares a session: its settings, the check of its character set, and the named lock.
 
-use super::Archive;
+use super::{Archive, Purpose};
 use crate::archive::error::ArchiveError;
 use crate::archive::settings::ArchiveSettings;
 
@@ -9,23 +9,29 @@ use crate::archive::settings::ArchiveSettings;
 pub(super) const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
 /// The database closes a connection that has been idle for this long, s. Then the lock of
-/// a machine that failed is released.
+/// a machine that failed is released. A restore, which only reads, computes for minutes between two pages.
 const IDLE_TIMEOUT_S: u32 = 120;
+const IDLE_READER_TIMEOUT_S: u32 = 28_800;
 
 /// A string with characters of one to four bytes in UTF-8.
 const CHARSET_PROBE: &str = "aß名😀";
 
 impl Archive {
-    pub(super) async fn prepare_session(&mut self, settings: &ArchiveSettings) -> Result<(), ArchiveError> {
+    pub(super) async fn prepare_session(
+        &mut self,
+        settings: &ArchiveSettings,
+        purpose: Purpose,
+    ) -> Result<(), ArchiveError> {
         // Waiting for a row lock must time out before the statement does.
         let lock_s = (settings.query_timeout_ms / 3_000).max(1);
         // The server may ignore the character set of the handshake
         // (skip-character-set-client-handshake), and init_connect may change it.
         self.run("session", "SET NAMES utf8mb4").await?;
+        let idle_s = if purpose == Purpose::Read { IDLE_READER_TIMEOUT_S } else { IDLE_TIMEOUT_S };
         // In a zone whose clocks are changed, an hour each year is ambiguous: a lease would seem an hour older.
         let session = format!(
             "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit=1, time_zone='+00:00', \
-             wait_timeout={IDLE_TIMEOUT_S}, innodb_lock_wait_timeout={lock_s}"
+             wait_timeout={idle_s}, innodb_lock_wait_timeout={lock_s}"
         );
         self.run("session", &session).await?;
         self.check_charset().await?;
