@@ -176,6 +176,13 @@ impl ArchiveChanges {
             self.weeks.remove(&(week, server));
         }
     }
+
+    /// A week was deleted. In a cluster, the followers record changes whose jobs only the leader begins.
+    pub fn remove_week(&mut self, week: WeekKey) {
+        for (_, changes) in self.weeks.extract_if(|(of, _), _| *of == week) {
+            self.rows -= changes.since_job.map_or(0, |since_job| since_job.len());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -203,6 +210,21 @@ mod tests {
         assert_eq!(changes.begin_job(WEEK, SERVER), some(&[3]));
         changes.end_job(WEEK, SERVER);
         assert!(changes.weeks.is_empty() && changes.rows == 0);
+    }
+
+    #[test]
+    fn deleted_week_leaves_nothing() {
+        let mut changes = ArchiveChanges::default();
+        let next = WeekKey(WEEK.0 + 1);
+        for week in [WEEK, next] {
+            changes.add_player(week, SERVER, PlayerKey(1));
+            changes.add_map(week, ServerKey(8), MapKey(1));
+        }
+        changes.begin_job(WEEK, SERVER);
+        changes.add_player(WEEK, SERVER, PlayerKey(2));
+        changes.remove_week(WEEK);
+        assert_eq!((changes.weeks.len(), changes.rows), (2, 2));
+        assert!(changes.weeks.keys().all(|(week, _)| *week == next));
     }
 
     #[test]

@@ -239,6 +239,9 @@ impl GlobalState {
         }
         self.player_windows.remove_window(window);
         self.board_cache.remove(window);
+        if let Some(week) = window.week() {
+            self.archive_changes.remove_week(week);
+        }
     }
 
     /// Whether a window was deleted but some of its records are still in the store. No window
