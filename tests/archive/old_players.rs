@@ -36,11 +36,11 @@ fn open(dir: &Path, keep_players_weeks: u32) -> State {
     State::open(dir, StoreSettings { cache_bytes: 16 << 20, create: true }, settings).unwrap()
 }
 
-/// Who plays in a week. `old` returns after five weeks, `guest` never, `seldom` every third week.
+/// Who plays in a week. `old` returns after five weeks, `guest` and `visitor` never, `seldom` every third week.
 fn names(week: i64) -> Vec<&'static str> {
     let mut names = vec!["always", "often", "some"];
     names.extend([(!(3..8).contains(&week)).then_some("old"), (week == 1).then_some("guest")].into_iter().flatten());
-    names.extend((week % 3 == 0).then_some("seldom"));
+    names.extend([(week % 3 == 0).then_some("seldom"), (week == 2).then_some("visitor")].into_iter().flatten());
     names
 }
 
@@ -110,10 +110,12 @@ async fn dropped_players_return_with_their_keys_and_archived_positions() {
         let mut written = Vec::new();
         for (state, database) in states.iter_mut().zip(&databases) {
             if week == 10 {
-                // The state knows all weeks of one of them, and those since week 8 of the other.
-                let [old, often] = ["old", "often"].map(|name| PlayerSelector::Name(name.to_owned()));
-                state.engine.merge_players(&state.store, "baseq3", &old, &often).unwrap();
-                state.commit().unwrap();
+                // Of `old` the state knows the weeks since week 8, and of `visitor` none.
+                for pair in [["old", "often"], ["visitor", "always"]] {
+                    let [from, into] = pair.map(|name| PlayerSelector::Name(name.to_owned()));
+                    state.engine.merge_players(&state.store, "baseq3", &from, &into).unwrap();
+                    state.commit().unwrap();
+                }
             }
             play(state, week);
             written = archive(state, database).await;
@@ -152,7 +154,15 @@ async fn dropped_players_return_with_their_keys_and_archived_positions() {
     }
     let [all, some] = &states;
     assert_eq!(key_of(some, "guest"), keys[1]);
-    assert_eq!(key_of(all, "old"), key_of(some, "often"), "they were merged");
+    for (from, into) in [("old", "often"), ("visitor", "always")] {
+        assert_eq!(key_of(all, from), key_of(some, into), "they were merged");
+    }
+    let of_visitor = format!(
+        "SELECT COUNT(*) FROM best_position WHERE player = {} AND week = {}",
+        key_of(some, "always"),
+        Calendar::default().week(MONDAY_MS).0 + 2
+    );
+    assert_ne!(databases[1].value(&of_visitor).await, "0", "positions of `visitor`");
 
     // Nor does a resend delete what only MySQL has.
     let [_, mut some] = states;

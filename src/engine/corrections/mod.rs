@@ -150,13 +150,7 @@ impl Engine {
         for window in self.model.global.meta.kept_windows().collect::<Vec<_>>() {
             rows += self.model.global.move_window(source, game, window, from, into)?;
         }
-        for server in source.servers_with_best(from)? {
-            let Some(best_from) = source.best(server, from)? else { continue };
-            let mut best = self.model.global.best_or_new(source, server, into, None)?;
-            best.merge(&best_from);
-            self.model.global.pending.best.insert((server, into), best);
-            self.model.global.pending.corrections.deleted_best.push((server, from));
-        }
+        self.model.global.move_best_positions(source, from, into)?;
         Ok(rows)
     }
 
@@ -209,6 +203,32 @@ impl Engine {
 }
 
 impl GlobalState {
+    fn move_best_positions(
+        &mut self,
+        source: &dyn StateReader,
+        from: PlayerKey,
+        into: PlayerKey,
+    ) -> Result<(), ReadError> {
+        let mut servers = source.servers_with_best(from)?;
+        // Of a player who was dropped, only the archive has positions. They are of weeks that are not kept.
+        let since = self.meta.weeks.first().map(|oldest| oldest.week).filter(|_| self.meta.players_dropped.is_some());
+        if since.is_some() {
+            servers.extend(source.servers_with_best(into)?);
+            servers.sort_unstable();
+            servers.dedup();
+        }
+        for server in servers {
+            let mut best = self.best_or_new(source, server, into, None)?;
+            best.since = best.since.max(since);
+            if let Some(best_from) = source.best(server, from)? {
+                best.merge(&best_from);
+                self.pending.corrections.deleted_best.push((server, from));
+            }
+            self.pending.best.insert((server, into), best);
+        }
+        Ok(())
+    }
+
     /// Returns the number of rows.
     fn move_window(
         &mut self,
