@@ -79,6 +79,11 @@ pub trait JobSource: Send + Sync {
         async { Ok(None) }
     }
 
+    /// Returns the current values of these names and servers, of those that there are.
+    fn objects(&self, _keys: Vec<OutboxKey>) -> impl Future<Output = Result<Vec<ArchiveJob>, SourceClosed>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
     /// Returns whether a resync is in progress that replaces and deletes what differs in the archive.
     fn repairs(&self) -> impl Future<Output = Result<bool, SourceClosed>> + Send {
         async { Ok(false) }

@@ -368,6 +368,41 @@ async fn foreign_state_is_refused_before_it_takes_the_lease() {
     drop(archived(state, &database, 3).await);
 }
 
+/// As after it was left running until it had as many keys. The games, which are written first, are equal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn foreign_state_with_more_keys_is_refused_by_its_names() {
+    let (database, dir) = (Database::new().await, tempfile::tempdir().unwrap());
+    database.migrate().await;
+    let of_players = |name: &str, count: i64, servers: i64| {
+        let mut state = new_state(&dir.path().join(name));
+        for server in 1..=servers {
+            let names = (0..count).map(|n| (format!("{name} {n}"), n));
+            let url = format!("quake3://10.8.0.{server}:27960");
+            scans::apply_snapshot(&mut state, &url, scans::snapshot(MONDAY_MS + server, names));
+        }
+        state.commit().unwrap();
+        state
+    };
+    let mut own = archived(of_players("own", 5, 1), &database, 1).await;
+    let (writer, before) = ("SELECT epoch, beat, beat_ms, state_id FROM clq_writer", content(&database).await);
+    let last = database.rows(writer).await;
+    let foreign = StateSource::new(of_players("foreign", 9, 2), 2, NO_LIMIT);
+    for _ in 0..3 {
+        let fault = foreign.archive(&database.settings()).await.fault.expect("it has other players");
+        assert_eq!(fault.kind, FaultKind::KeyMismatch, "{}", fault.message);
+        assert!(fault.message.contains("\"foreign "), "{}", fault.message);
+    }
+    assert!(content(&database).await == before && database.rows(writer).await == last);
+    // Its own state may fill it again.
+    database.run("DELETE FROM clq_state").await;
+    own = archived(own, &database, 3).await;
+    let state_id = own.engine.model().archive_id().unwrap();
+    assert_eq!(database.value("SELECT state_id FROM clq_state").await, state_id.to_string());
+    let mut after = content(&database).await;
+    after.retain(|(table, _)| table != "clq_state");
+    assert!(after.iter().all(|table| before.contains(table)) && after.len() + 1 == before.len());
+}
+
 /// One row of a future week once deleted all rows of players.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_a_future_week_are_a_fault_and_delete_nothing() {

@@ -76,6 +76,10 @@ impl JobSource for StateSource {
         self.with(|state| Some(state.engine.model().last_keys()))
     }
 
+    async fn objects(&self, keys: Vec<OutboxKey>) -> Result<Vec<ArchiveJob>, SourceClosed> {
+        self.with(|state| state.engine.model().archive_objects(&state.store, &keys).unwrap())
+    }
+
     async fn repairs(&self) -> Result<bool, SourceClosed> {
         self.with(|state| state.engine.model().repairs_archive())
     }

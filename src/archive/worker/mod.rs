@@ -75,6 +75,7 @@ pub async fn run<S: JobSource>(
         wait_ms: 0,
         published_ms: None,
         has_checked_keys: false,
+        fills_other_archive: false,
         load_data_failed: false,
     };
     let drain_deadline = async {
@@ -108,6 +109,8 @@ struct Worker<S> {
     published_ms: Option<i64>,
     /// The archive has no key that this state has not assigned.
     has_checked_keys: bool,
+    /// A resync fills an archive that had another id and was not empty.
+    fills_other_archive: bool,
     /// LOAD DATA failed once, so INSERT is used until the next start.
     load_data_failed: bool,
     /// The back-off after the last failure; 0 after a pass without one.
@@ -329,6 +332,11 @@ impl<S: JobSource> Worker<S> {
         if must_check && let Some(last_keys) = self.source.last_keys().await? {
             archive.check_last_keys(last_keys).await?;
             self.has_checked_keys = true;
+        }
+        if is_other_archive {
+            let sample = archive.sampled_keys().await?;
+            self.fills_other_archive = !sample.is_empty();
+            archive.compare_names(&self.source.objects(sample).await?).await?;
         }
         let resyncs_older = self.settings.on_older_database == OnOlderDatabase::Resync;
         let plan = match self.source.plan_writer(found, row, resyncs_older).await? {

@@ -44,6 +44,7 @@ impl<S: JobSource> Worker<S> {
                     if let Some(id) = new_id {
                         archive.set_state_id(id).await?;
                     }
+                    self.fills_other_archive = false;
                     return Ok(ResyncOutcome::Done);
                 }
             };
@@ -64,10 +65,10 @@ impl<S: JobSource> Worker<S> {
             };
             // The next chunk is read while the database writes this one. Nothing of the
             // outbox may be written between reading that chunk and writing its names.
-            archive.name_check = match (new_id.is_some(), repairs) {
-                (true, _) => NameCheck::Refuse,
-                (false, true) => NameCheck::Delete,
-                (false, false) => NameCheck::Skip,
+            archive.name_check = match repairs {
+                true => NameCheck::Delete,
+                false if new_id.is_some() || self.fills_other_archive => NameCheck::Refuse,
+                false => NameCheck::Skip,
             };
             let (written, following) =
                 tokio::join!(write_each(archive, &jobs), self.source.next_resync_chunk(Some(next)));

@@ -1,4 +1,5 @@
-//! Checks that names in the archive belong to this state.
+//! Checks that names in the archive belong to this state: a sample of them before an archive is claimed that another
+//! state has filled, and those that are written.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,15 @@ use crate::archive::error::ArchiveError;
 use crate::archive::sql::{comma_separated, in_group, literal};
 use crate::model::archive::ArchiveJob;
 use crate::model::restored::LastKeys;
+use crate::model::{GameKey, MapKey, OutboxKey, PlayerKey, ServerKey};
 
 /// Names in one IN list: at most about 130 KB of text.
 const NAME_LIST_MAX: usize = 500;
+
+/// Keys of each kind that are compared before the archive of another state is written.
+const SAMPLE: u64 = 64;
+
+type KeyOf = fn(u32) -> OutboxKey;
 
 impl Archive {
     /// Compares objects of one kind with the stored names and keys.
@@ -111,6 +118,41 @@ impl Archive {
             let difference =
                 format!("{table} {here} (key {key_expected}) in the state is {there} (key {key}) in the archive");
             return Err(TransactionError::Error(ArchiveError::KeyMismatch { target: self.target.clone(), difference }));
+        }
+        Ok(())
+    }
+
+    /// Keys of games, maps, players and servers in the archive: the first and the last one, and some at equal distances. Of
+    /// each kind in order; empty: there are none.
+    pub(in crate::archive) async fn sampled_keys(&mut self) -> Result<Vec<OutboxKey>, ArchiveError> {
+        let kinds: [(&str, KeyOf); 4] = [
+            ("game", |key| OutboxKey::Game(GameKey(key))),
+            ("map", |key| OutboxKey::Map(MapKey(key))),
+            ("player", |key| OutboxKey::Player(PlayerKey(key))),
+            ("server", |key| OutboxKey::Server(ServerKey(key))),
+        ];
+        let mut sampled = Vec::new();
+        for (table, key_of) in kinds {
+            let select = format!("SELECT MIN({table}), MAX({table}) FROM {table}");
+            let range: Option<(Option<u64>, Option<u64>)> = self.first(table, &select).await?;
+            let Some((Some(first), Some(last))) = range else { continue };
+            let from = (0..SAMPLE).map(|n| first + (last - first) * n / (SAMPLE - 1));
+            let next = from
+                .map(|key| format!("(SELECT {table} FROM {table} WHERE {table} >= {key} ORDER BY {table} LIMIT 1)"));
+            let select = next.collect::<Vec<_>>().join(" UNION ");
+            sampled.extend(self.all::<u32>(table, &select).await?.into_iter().map(key_of));
+        }
+        Ok(sampled)
+    }
+
+    /// Compares names and servers of the state with the stored names and keys. Error `KeyMismatch`: they are those of
+    /// another state.
+    pub(in crate::archive) async fn compare_names(&mut self, objects: &[ArchiveJob]) -> Result<(), ArchiveError> {
+        for kind in [ObjectKind::Game, ObjectKind::Map, ObjectKind::Player, ObjectKind::Server] {
+            let of_kind: Vec<&ArchiveJob> = objects.iter().filter(|it| ObjectKind::of(it) == Some(kind)).collect();
+            if let Err(failure) = self.check_names(kind, &of_kind).await {
+                return Err(self.roll_back(failure).await);
+            }
         }
         Ok(())
     }

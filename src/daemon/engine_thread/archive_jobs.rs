@@ -86,6 +86,14 @@ impl JobSource for EngineHandle {
         Ok(self.call(|thread| Ok(Some(thread.state.engine.model().last_keys()))).await?)
     }
 
+    async fn objects(&self, keys: Vec<OutboxKey>) -> Result<Vec<ArchiveJob>, SourceClosed> {
+        let objects = self.call(move |thread| {
+            let State { engine, store } = &thread.state;
+            Ok(engine.model().archive_objects(store, &keys)?)
+        });
+        Ok(objects.await?)
+    }
+
     async fn repairs(&self) -> Result<bool, SourceClosed> {
         Ok(self.call(|thread| Ok(thread.state.engine.model().repairs_archive())).await?)
     }

@@ -125,6 +125,11 @@ impl ReadModel {
         keys.iter().copied().filter(is_of_changed).collect()
     }
 
+    /// The current values of objects, of those that there are.
+    pub fn archive_objects(&self, source: &dyn StateReader, keys: &[OutboxKey]) -> Result<Vec<ArchiveJob>, ReadError> {
+        keys.iter().filter_map(|key| self.archive_job(source, *key).transpose()).collect()
+    }
+
     /// `None`: the object was deleted with its week and there is nothing to write.
     fn archive_job(&self, source: &dyn StateReader, key: OutboxKey) -> Result<Option<ArchiveJob>, ReadError> {
         Ok(match key {
