@@ -298,7 +298,7 @@ pub const KEYS: &[KeySpec] = &[
     key("archive", "url", ValueType::Text(mysql_url), Reload)
         .described(r#""""#, "`mysql://user@host:3306/database`. The nodes of a [cluster](database.md#cluster) are separated by commas: `mysql://user@host1,host2:3307,[2001:db8::3]/database`; a host without a port has 3306. Empty: no archive; everything else works."),
     key("archive", "password_file", ValueType::Text(optional_path), Reload)
-        .described(r#""""#, "File that contains only the password. Empty: clqd uses the systemd credential `mysql_password` if it exists, otherwise the password in the URL."),
+        .described(r#""""#, "File that contains only the password. Empty: the daemon uses the systemd credential `mysql_password` if it exists, otherwise the password in the URL. Commands use the password in the URL, otherwise the file of the credential, `/etc/clqd/mysql_password`."),
     key("archive", "tls", ValueType::OneOf(&["off", "preferred", "required", "verify"]), Reload)
         .described(r#""off""#, r#"Whether connections use TLS. `"preferred"`: if the server offers it. `"required"`: always, but with any certificate. `"verify"`: the certificate must be valid for the host in the URL. A Unix socket never uses it."#),
     key("archive", "tls_ca", ValueType::Text(optional_path), Reload)

@@ -41,6 +41,9 @@ pub const DEFAULT_CONFIG_FILE: &str = "/etc/clqd/clqd.toml";
 /// Name of the systemd credential that holds the password of the archive.
 pub const PASSWORD_CREDENTIAL: &str = "mysql_password";
 
+/// The file of that credential in systemd/clqd.service.
+const UNIT_PASSWORD_FILE: &str = "/etc/clqd/mysql_password";
+
 /// Largest configuration file read, bytes; the shipped one has about 12,000.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -223,6 +226,10 @@ pub struct ArchiveConfig {
 impl ArchiveConfig {
     pub fn is_enabled(&self) -> bool {
         !self.url.is_empty()
+    }
+
+    fn has_password(&self) -> bool {
+        self.url_without_password() != self.url
     }
 
     /// The URL without its password, for logs and messages.

@@ -1,10 +1,12 @@
 //! Converts the configuration to the settings of each module.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::{ArchiveConfig, Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, WebConfig};
+use super::{
+    ArchiveConfig, Config, PASSWORD_CREDENTIAL, SiteConfig, StoreConfig, TokenConfig, UNIT_PASSWORD_FILE, WebConfig,
+};
 use crate::archive::ArchiveSettings;
 use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, Shape, WindowSpec, WindowTypes, WindowsError};
@@ -87,11 +89,27 @@ fn read_file<T>(
     parsed.map(Some).map_err(|message| SiteFileError::Invalid { path: path.to_owned(), message })
 }
 
-/// Whether the password of the archive is that in the credentials of systemd. The unit provides an empty one if the file is
-/// missing: then the password of the URL is used.
-fn uses_credential(archive: &ArchiveConfig, credentials_dir: &Path) -> bool {
-    let read = || fs::read_to_string(credentials_dir.join(PASSWORD_CREDENTIAL));
-    archive.password_file.as_os_str().is_empty() && read().is_ok_and(|password| !matches!(&*password, "" | "\n"))
+/// The file with the password of the archive, and the name of its credential; each may be empty. The unit provides an
+/// empty credential if `unit_file` is missing: then the password of the URL is used. Commands have no credentials, so
+/// they read `unit_file`, unless the URL has a password.
+fn password_source(archive: &ArchiveConfig, credentials_dir: Option<&Path>, unit_file: &Path) -> (PathBuf, String) {
+    let none = (archive.password_file.clone(), String::new());
+    if !archive.password_file.as_os_str().is_empty() {
+        return none;
+    }
+    let read = |file: &Path| fs::read_to_string(file).map(|password| !matches!(&*password, "" | "\n"));
+    match credentials_dir {
+        Some(dir) if read(&dir.join(PASSWORD_CREDENTIAL)).unwrap_or(false) => {
+            (PathBuf::new(), PASSWORD_CREDENTIAL.to_owned())
+        }
+        // A file that cannot be read is named, so that the connection fails with the reason.
+        None if !archive.has_password()
+            && read(unit_file).unwrap_or_else(|error| error.kind() != ErrorKind::NotFound) =>
+        {
+            (unit_file.to_owned(), String::new())
+        }
+        _ => none,
+    }
 }
 
 impl Config {
@@ -166,12 +184,13 @@ impl Config {
 
     pub fn archive_settings(&self) -> ArchiveSettings {
         let archive = &self.archive;
-        let credential =
-            std::env::var_os("CREDENTIALS_DIRECTORY").filter(|dir| uses_credential(archive, Path::new(dir)));
+        let credentials_dir = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let (password_file, credential) =
+            password_source(archive, credentials_dir.as_deref(), Path::new(UNIT_PASSWORD_FILE));
         ArchiveSettings {
             url: archive.url.clone(),
-            password_file: archive.password_file.clone(),
-            credential: credential.map_or_else(String::new, |_| PASSWORD_CREDENTIAL.to_owned()),
+            password_file,
+            credential,
             tls: archive.tls,
             tls_ca: archive.tls_ca.clone(),
             tls_cert: archive.tls_cert.clone(),
@@ -357,13 +376,34 @@ mod tests {
     fn password_file_precedes_credential_and_empty_credential_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let mut archive = Config::default().archive;
-        assert!(!uses_credential(&archive, dir.path()));
+        let source = |archive: &ArchiveConfig| password_source(archive, Some(dir.path()), Path::new("/"));
+        let none = (PathBuf::new(), String::new());
+        assert_eq!(source(&archive), none);
         for (text, is_password) in [("", false), ("\n", false), ("of the credential\n", true)] {
             fs::write(dir.path().join(PASSWORD_CREDENTIAL), text).unwrap();
-            assert_eq!(uses_credential(&archive, dir.path()), is_password, "{text:?}");
+            assert_eq!(source(&archive) != none, is_password, "{text:?}");
         }
+        assert_eq!(source(&archive).1, PASSWORD_CREDENTIAL);
         archive.password_file = dir.path().join("own");
-        assert!(!uses_credential(&archive, dir.path()));
+        assert_eq!(source(&archive), (archive.password_file.clone(), String::new()));
+    }
+
+    #[test]
+    fn commands_read_the_password_file_of_the_unit_unless_the_url_has_a_password() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(PASSWORD_CREDENTIAL);
+        let mut archive = Config::default().archive;
+        archive.url = "mysql://clqd@localhost/clqd".to_owned();
+        let uses = |archive: &ArchiveConfig, file: &Path| password_source(archive, None, file).0 == *file;
+        assert!(!uses(&archive, &file), "there is none");
+        for (text, is_used) in [("", false), ("\n", false), ("secret\n", true)] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(uses(&archive, &file), is_used, "{text:?}");
+        }
+        // As a file without permission: it exists, and cannot be read.
+        assert!(uses(&archive, dir.path()));
+        archive.url = "mysql://clqd:other@localhost/clqd".to_owned();
+        assert!(!uses(&archive, &file));
     }
 
     #[test]
