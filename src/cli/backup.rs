@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::api::requests::{Backup, BackupRow};
 use crate::cli::context::CliContext;
@@ -13,7 +13,7 @@ use crate::cli::offline::warn;
 use crate::cli::output::{Print, Printer};
 use crate::cli::stdio::{Output, note};
 use crate::state::recovery;
-use crate::store::BackupSummary;
+use crate::store::{BackupSummary, MANIFEST};
 
 /// Write a consistent copy of the state to a new directory
 ///
@@ -36,6 +36,7 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             note("clqd: the daemon writes the backup");
             let notes = client.send(&Backup { dir: name }, |row| print(app, row))?;
             notes.iter().for_each(|text| note(format_args!("clqd: {text}")));
+            check_is_seen(&dir)?;
         }
         Err(error) if error.is::<DaemonNotRunning>() => {
             let config = app.config()?;
@@ -48,6 +49,18 @@ pub fn backup(args: &BackupArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A service with `PrivateTmp=yes` has a `/tmp` of its own, which systemd deletes with it.
+fn check_is_seen(dir: &Path) -> anyhow::Result<()> {
+    let manifest = dir.join(MANIFEST);
+    ensure!(
+        !matches!(manifest.try_exists(), Ok(false)),
+        "the daemon has written the backup where this command does not see it: {} does not exist here. The daemon has \
+         another /tmp and /var/tmp, which systemd deletes when it stops; name a directory below /var/lib/clqd-backup",
+        manifest.display()
+    );
+    Ok(())
+}
+
 /// The output row for a new state directory.
 pub(super) fn row(dir: &Path, summary: BackupSummary) -> BackupRow {
     let BackupSummary { now_ms: latest_event_ms, bytes, records } = summary;
@@ -56,4 +69,18 @@ pub(super) fn row(dir: &Path, summary: BackupSummary) -> BackupRow {
 
 pub(super) fn print(app: &CliContext, row: impl Print) -> io::Result<()> {
     Printer::new(app.json(), Output::lasting()).line(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backup_in_another_tmp_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = check_is_seen(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("manifest.json does not exist here"), "{error}");
+        std::fs::write(dir.path().join(MANIFEST), "{}").unwrap();
+        check_is_seen(dir.path()).unwrap();
+    }
 }

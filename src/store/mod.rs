@@ -39,7 +39,7 @@ pub use backup::{
 };
 pub use checkpoint::UnusableDeltas;
 pub use compaction::DatabaseSettings;
-pub use dir::files::{COPIED_SETTINGS, io_error};
+pub use dir::files::{COPIED_SETTINGS, MANIFEST, io_error};
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use threads::check_threads;

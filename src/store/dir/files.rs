@@ -36,7 +36,7 @@ pub(in crate::store) const FORGETTING: &str = "forgetting";
 pub const COPIED_SETTINGS: &str = "settings.json";
 
 /// The file that says what a backup contains.
-pub(in crate::store) const MANIFEST: &str = "manifest.json";
+pub const MANIFEST: &str = "manifest.json";
 
 /// The directory of a compacted database.
 #[derive(Clone, Debug, PartialEq, Eq)]
