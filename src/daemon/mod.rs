@@ -239,6 +239,7 @@ impl Daemon {
         let web = port.map(|port| site.serve(port));
         let for_state = config.clone();
         let (state, log_thread, clock) = blocking(move || open_state(&for_state, time)).await?;
+        cluster::copy::remove_leftovers(&config.state_dir);
         let cluster = config.cluster.is_on().then(|| {
             let instance = RandomState::new().build_hasher().finish().max(1);
             let (engine, address) = (config.cluster.engine.clone(), config.cluster.address.clone());

@@ -150,10 +150,21 @@ fn an_engine_joins_with_a_copy() {
     fs::write(sandbox.path("token"), token).expect("written");
     let file = sandbox.path("token").display().to_string();
     let other = (lost + 1) % ENGINES;
-    let address = engines.sandboxes[other].status()["daemon"]["web"].as_str().expect("an address").to_owned();
     let wrong = sandbox.run(["cluster", "join", "http://127.0.0.10:1", "--token-file", &file]);
     assert!(wrong.err.contains("cannot reach the engine"), "{}", wrong.err);
+    // The daemon of a package may write only inside its state directory, where an earlier copy was killed.
+    let state_of_other = engines.sandboxes[other].state();
+    fs::write(state_of_other.with_extension("copy"), "not a directory").expect("written");
+    engines.kill(other);
+    fs::create_dir(state_of_other.join("copy")).expect("a directory");
+    fs::write(state_of_other.join("copy/left"), "").expect("written");
+    engines.start_again(other);
+    assert!(!state_of_other.join("copy").exists());
+    engines.wait_for_scans();
+    let address = engines.sandboxes[other].status()["daemon"]["web"].as_str().expect("an address").to_owned();
+    let sandbox = &engines.sandboxes[lost];
     let joined = sandbox.ok(["cluster", "join", &format!("http://{address}"), "--token-file", &file]);
+    assert!(!state_of_other.join("copy").exists());
     assert!(joined.contains("records"), "{joined}");
     engines.start_again(lost);
     engines.wait_for_scans();

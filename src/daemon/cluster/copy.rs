@@ -20,6 +20,16 @@ use crate::web::Lines;
 /// Bytes of a file in one part.
 const PART_BYTES: u64 = 256 << 10;
 
+/// Directory of the copy: in the state directory, since the daemon may write nowhere else.
+const COPY: &str = "copy";
+
+/// Removes what was left of a copy when the process was killed.
+pub(in crate::daemon) fn remove_leftovers(state_dir: &Path) {
+    for name in [COPY.to_owned(), format!("{COPY}.partial")] {
+        Temporary(state_dir.join(name)).remove();
+    }
+}
+
 /// A directory that is removed with everything in it.
 struct Temporary(PathBuf);
 
@@ -49,9 +59,7 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::Busy, "the state is being copied for another engine"));
         };
         let state_dir = self.config.lock().expect("config lock poisoned").state_dir.clone();
-        // That of a copy that was killed is removed.
-        let dir = Temporary(PathBuf::from(format!("{}.copy", state_dir.display())));
-        dir.remove();
+        let dir = Temporary(state_dir.join(COPY));
         let settings = self.settings_of_log().await?;
         self.write_backup(&dir.0.display().to_string(), lines).await?;
         let path = dir.0.clone();

@@ -4,7 +4,7 @@
 //! - `copy`, [`join`]: the state of one engine becomes that of another one.
 //! - [`follow`]: the task of an engine that follows, until it leads.
 
-mod copy;
+pub(super) mod copy;
 mod follow;
 pub mod join;
 mod leadership;
