@@ -478,11 +478,25 @@ impl Config {
 
     /// Reads a file and checks the files and the address that it names.
     pub fn check(file: &Path) -> Result<CheckedConfig, ConfigError> {
+        let mut checked = Config::check_files(file, false)?;
+        checked.notes.extend(paths::notes_on_owner(&checked.config, file).into_iter().map(shown));
+        Ok(checked)
+    }
+
+    /// As the daemon, for which a file that it may not read is a problem.
+    pub fn check_as_daemon(file: &Path) -> Result<CheckedConfig, ConfigError> {
+        Config::check_files(file, true)
+    }
+
+    fn check_files(file: &Path, is_daemon: bool) -> Result<CheckedConfig, ConfigError> {
         read_file(file, |text| {
             let (config, lines) = Config::parse_with_lines(text)?;
-            let found = paths::check_files(&config);
+            let mut found = paths::check_files(&config);
+            if is_daemon {
+                found.problems.append(&mut found.notes);
+            }
             let problems = lines.problems(found.problems);
-            let notes = found.notes.into_iter().map(|(key, note)| format!("{key}: {note}")).collect();
+            let notes = found.notes.into_iter().map(shown).collect();
             let checked = CheckedConfig { config, notes, file: file.to_owned(), lines };
             if problems.is_empty() { Ok(checked) } else { Err(problems) }
         })
@@ -598,6 +612,10 @@ impl Config {
     }
 }
 
+fn shown((key, note): paths::Finding) -> String {
+    format!("{key}: {note}")
+}
+
 /// Reads the text of a file and passes it to `parse`.
 fn read_file<T>(file: &Path, parse: impl FnOnce(&str) -> Result<T, Vec<ConfigProblem>>) -> Result<T, ConfigError> {
     let bytes = read_bytes(file)?;
@@ -624,7 +642,7 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, ConfigError> {
 #[derive(Debug)]
 pub struct CheckedConfig {
     pub config: Config,
-    /// Files that this user may not inspect.
+    /// Files that this user, or the owner of the state, may not inspect.
     pub notes: Vec<String>,
     file: PathBuf,
     lines: KeyLines,

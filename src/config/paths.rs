@@ -3,11 +3,14 @@
 
 #![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "looks whether the machine has the address"))]
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
+
+use nix::unistd::{Gid, Uid, User, geteuid, getgrouplist};
 
 use super::Config;
 use super::module_settings::SiteFileError;
@@ -57,6 +60,51 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     found.add("site.games", site_file(config.own_games()));
     found.add("geo.database", site_file(config.countries()));
     found
+}
+
+/// Notes for root, who may read every file and use every port: what the owner of state_dir, as which the daemon runs,
+/// may not. `file`: the configuration.
+pub(super) fn notes_on_owner(config: &Config, file: &Path) -> Vec<Finding> {
+    let owner = fs::metadata(&config.state_dir).ok().and_then(|dir| User::from_uid(dir.uid().into()).ok()?);
+    let Some(owner) = owner.filter(|owner| geteuid().is_root() && !owner.uid.is_root()) else { return Vec::new() };
+    let groups = CString::new(&*owner.name).ok().and_then(|name| getgrouplist(&name, owner.gid).ok());
+    let groups = groups.unwrap_or_else(|| vec![owner.gid]);
+    let (archive, web, site) = (&config.archive, &config.web, &config.site);
+    let files = [
+        ("this file", file),
+        ("archive.password_file", &archive.password_file),
+        ("web.tls_cert", &web.tls_cert),
+        ("web.tls_key", &web.tls_key),
+        ("site.logo", &site.logo),
+        ("site.games", &site.games),
+        ("geo.database", &config.geo.database),
+    ];
+    let name = &owner.name;
+    let unreadable = files.into_iter().filter(|(_, path)| !path.as_os_str().is_empty());
+    let unreadable = unreadable.filter(|(_, path)| !may_read(path, owner.uid, &groups));
+    let note =
+        |(key, path): (_, &Path)| (key, format!("{name}, the owner of state_dir, cannot read {}", path.display()));
+    let mut notes: Vec<Finding> = unreadable.map(note).collect();
+    if config.web_settings().listen.is_some_and(|address| (1..1024).contains(&address.port())) {
+        notes.push(("web.listen", format!("{name}, the owner of state_dir, may not open a port below 1024")));
+    }
+    notes
+}
+
+/// Whether the modes of a file and of the directories above it, also if it is a link, let a user read it.
+fn may_read(path: &Path, uid: Uid, groups: &[Gid]) -> bool {
+    let may = |path: &Path, bit: u32| {
+        // A file that is missing is reported elsewhere.
+        let Ok(found) = fs::metadata(path) else { return true };
+        let shift = match () {
+            () if found.uid() == uid.as_raw() => 6,
+            () if groups.contains(&found.gid().into()) => 3,
+            () => 0,
+        };
+        found.mode() >> shift & bit != 0
+    };
+    let above = |path: PathBuf| path.ancestors().skip(1).all(|dir| may(dir, 1));
+    may(path, 4) && above(absolute(path)) && above(canonical(path))
 }
 
 /// Why a file cannot be used.
@@ -201,4 +249,42 @@ fn canonical(path: &Path) -> PathBuf {
     let Some((part, mut real)) = exists else { return path };
     real.extend(path.strip_prefix(part).expect("an ancestor").components());
     real
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn modes_of_a_file_and_of_its_directories_say_who_may_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (inner, file) = (dir.path().join("live"), dir.path().join("live/key.pem"));
+        let link = dir.path().join("link.pem");
+        fs::create_dir(&inner).unwrap();
+        fs::write(&file, "").unwrap();
+        symlink(&file, &link).unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        let found = fs::metadata(&file).unwrap();
+        let (other, own_group) = (Uid::from_raw(found.uid() + 1), Gid::from_raw(found.gid()));
+        mode(dir.path(), 0o755);
+        for (of_dir, of_file, by_owner, by_group, by_others) in [
+            (0o755, 0o644, true, true, true),
+            (0o755, 0o640, true, true, false),
+            (0o750, 0o644, true, true, false),
+            (0o700, 0o644, true, false, false),
+            (0o755, 0o600, true, false, false),
+            (0o755, 0o044, false, true, true),
+        ] {
+            mode(&inner, of_dir);
+            mode(&file, of_file);
+            for path in [&file, &link] {
+                assert_eq!(may_read(path, found.uid().into(), &[]), by_owner, "{of_dir:o} {of_file:o}");
+                assert_eq!(may_read(path, other, &[own_group]), by_group, "{of_dir:o} {of_file:o}");
+                assert_eq!(may_read(path, other, &[]), by_others, "{of_dir:o} {of_file:o}");
+            }
+        }
+        assert!(may_read(&dir.path().join("none"), other, &[]), "reported elsewhere");
+    }
 }

@@ -622,7 +622,7 @@ impl Shared {
         };
         let refused = |error: String| ApiError::new(ErrorCode::Refused, error);
         // A configuration that the next start would refuse is refused now.
-        let checked = Config::check(file).map_err(|error| refused(error.to_string()))?;
+        let checked = Config::check_as_daemon(file).map_err(|error| refused(error.to_string()))?;
         let current = self.config.lock().expect("config lock poisoned").clone();
         if let StateCheck::Problem { key, message } = state_check(&current, &checked.config).await {
             return Err(refused(checked.problem(key, message).to_string()));
