@@ -228,6 +228,10 @@ impl ArchiveConfig {
         !self.url.is_empty()
     }
 
+    fn tls_files(&self) -> [(&'static str, &Path); 3] {
+        [("archive.tls_ca", &self.tls_ca), ("archive.tls_cert", &self.tls_cert), ("archive.tls_key", &self.tls_key)]
+    }
+
     fn has_password(&self) -> bool {
         self.url_without_password() != self.url
     }
@@ -540,12 +544,7 @@ impl Config {
         if let Err(message) = ScanBudget::try_from(config.scan.budget) {
             problems.extend(lines.problems(vec![("scan.budget", message)]));
         }
-        let [has_cert, has_key] = [&config.web.tls_cert, &config.web.tls_key].map(|path| !path.as_os_str().is_empty());
-        if has_cert != has_key {
-            let (missing, given) =
-                if has_cert { ("web.tls_key", "web.tls_cert") } else { ("web.tls_cert", "web.tls_key") };
-            problems.extend(lines.problems(vec![(missing, format!("is empty, but {given} is not; set both"))]));
-        }
+        problems.extend(lines.problems(config.tls_problems()));
         if config.cluster.is_on() && config.archive.url.is_empty() {
             let message = "is set, but archive.url is empty: the log of a cluster is in that database".to_owned();
             problems.extend(lines.problems(vec![("cluster.engine", message)]));
@@ -563,6 +562,27 @@ impl Config {
         problems.extend(lines.problems(paths::conflicts(&config)));
         problems.sort_by_key(|problem| problem.line);
         if problems.is_empty() { Ok((config, lines)) } else { Err(problems) }
+    }
+
+    /// Settings of TLS that do not fit together.
+    fn tls_problems(&self) -> Vec<paths::Finding> {
+        let (archive, web) = (&self.archive, &self.web);
+        let is_set = |path: &Path| !path.as_os_str().is_empty();
+        let mut found = Vec::new();
+        let mut pair = |cert: (&'static str, &Path), key: (&'static str, &Path)| {
+            for ((missing, path), (given, other)) in [(cert, key), (key, cert)] {
+                if !is_set(path) && is_set(other) {
+                    found.push((missing, format!("is empty, but {given} is not; set both")));
+                }
+            }
+        };
+        pair(("web.tls_cert", &web.tls_cert), ("web.tls_key", &web.tls_key));
+        if archive.is_enabled() {
+            pair(("archive.tls_cert", &archive.tls_cert), ("archive.tls_key", &archive.tls_key));
+            let files = archive.tls_files().into_iter().filter(|(_, path)| archive.tls == Tls::Off && is_set(path));
+            found.extend(files.map(|(key, _)| (key, "is set, but archive.tls is \"off\"".to_owned())));
+        }
+        found
     }
 
     /// Merges a newly read config: applies keys that can be reloaded and keeps the

@@ -50,6 +50,11 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     if !config.archive.password_file.as_os_str().is_empty() {
         found.add("archive.password_file", password_file(&config.archive.password_file));
     }
+    for (key, path) in config.archive.tls_files() {
+        if config.archive.is_enabled() && !path.as_os_str().is_empty() {
+            found.add(key, pem_file(path));
+        }
+    }
     if let Some(address) = config.web_settings().listen {
         found.add("web.listen", listen_address(address));
     }
@@ -73,6 +78,9 @@ pub(super) fn notes_on_owner(config: &Config, file: &Path) -> Vec<Finding> {
     let files = [
         ("this file", file),
         ("archive.password_file", &archive.password_file),
+        ("archive.tls_ca", &archive.tls_ca),
+        ("archive.tls_cert", &archive.tls_cert),
+        ("archive.tls_key", &archive.tls_key),
         ("web.tls_cert", &web.tls_cert),
         ("web.tls_key", &web.tls_key),
         ("site.logo", &site.logo),
@@ -202,6 +210,14 @@ fn listen_address(mut address: SocketAddr) -> Result<(), PathError> {
     match TcpListener::bind(address) {
         Ok(_) => Ok(()),
         Err(error) => Err(PathError::Problem(format!("cannot listen at {}: {error}", address.ip()))),
+    }
+}
+
+fn pem_file(path: &Path) -> Result<(), PathError> {
+    match fs::read(path) {
+        Ok(bytes) if String::from_utf8_lossy(&bytes).contains("-----BEGIN ") => Ok(()),
+        Ok(_) => Err(PathError::Problem(format!("{} is not a PEM file", path.display()))),
+        Err(error) => Err(unusable("read", path, error)),
     }
 }
 

@@ -411,6 +411,28 @@ fn check_config_checks_named_files() {
 }
 
 #[test]
+fn settings_of_tls_belong_together_and_name_pem_files() {
+    let url = "[archive]\nurl = \"mysql://c@h/d\"\n";
+    problems(
+        &format!("{url}tls_cert = \"/a\"\ntls = \"required\"\n"),
+        &["1: archive.tls_key: is empty, but archive.tls_cert is not; set both"],
+    );
+    problems(&format!("{url}tls_ca = \"/a\"\n"), &["3: archive.tls_ca: is set, but archive.tls is \"off\""]);
+    problems("[web]\ntls_key = \"/a\"\n", &["1: web.tls_cert: is empty, but web.tls_key is not; set both"]);
+    assert!(Config::parse("[archive]\ntls_ca = \"/a\"\n").is_ok(), "there is no archive");
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().canonicalize().expect("it is there");
+    std::fs::write(dir.join("ca.pem"), "hello").expect("written");
+    let text = format!("state_dir = \"DIR/state\"\n{url}tls = \"verify\"\ntls_ca = \"DIR/ca.pem\"\n");
+    assert_eq!(check_messages(&dir, &text), ["5: archive.tls_ca: DIR/ca.pem is not a PEM file"]);
+    let want = "5: archive.tls_ca: cannot read DIR/none: No such file or directory (os error 2)";
+    assert_eq!(check_messages(&dir, &text.replace("ca.pem", "none")), [want]);
+    std::fs::write(dir.join("ca.pem"), "-----BEGIN CERTIFICATE-----\n").expect("written");
+    assert_eq!(check_messages(&dir, &text), Vec::<String>::new());
+}
+
+#[test]
 fn every_invalid_element_of_a_list_is_a_problem_on_its_line() {
     problems(
         "[scan]\nopt_out = [\n  \"192.0.2.7\",\n  \"192.0.2.9/24\",\n  7,\n  \"x\",\n]\n",
