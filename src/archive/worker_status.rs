@@ -85,6 +85,12 @@ impl StatusReporter {
         self.status.borrow().fault.as_ref().map(|fault| fault.kind)
     }
 
+    /// The kind of the current fault, if the archive could not be used since it began.
+    pub fn fault_without_connection(&self) -> Option<FaultKind> {
+        let status = self.status.borrow();
+        status.fault.as_ref().filter(|_| !status.connected).map(|fault| fault.kind)
+    }
+
     pub fn published_boards(&self) -> Arc<FxHashMap<TopBoardKey, u64>> {
         self.status.borrow().published_boards.clone()
     }

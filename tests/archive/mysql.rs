@@ -892,6 +892,22 @@ async fn stop_ends_within_drain_limit() {
     assert!(outbox.with(|world| !world.pending.is_empty()));
 }
 
+#[tokio::test]
+async fn stop_while_the_database_is_unreachable_does_not_drain() {
+    let outbox = Outbox::new(12);
+    outbox.with(|world| world.step());
+    let settings = ArchiveSettings {
+        url: "mysql://clqd@127.0.0.1:1/clqd".into(),
+        drain_timeout_s: 3_600,
+        ..ArchiveSettings::default()
+    };
+    let mut running = start(settings, outbox.clone());
+    running.seen.wait_for(|it| it.fault.is_some()).await.unwrap();
+    running.stop.send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(5), running.worker).await.expect("no drain").unwrap();
+    assert!(outbox.with(|world| !world.pending.is_empty()));
+}
+
 /// A retry cannot end this fault: the tables are missing until an admin creates them.
 #[tokio::test]
 async fn stop_during_a_permanent_fault_does_not_drain() {

@@ -50,8 +50,8 @@ const OLDER_STOPS: &str = "Nothing is written to it (archive.on_older_database).
 const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the worker until `stop` resolves. Then it writes what is pending, for at most
-/// `drain_timeout_s` seconds, unless the archive has a fault that lasts until an admin ends it. It
-/// also returns when the source closes. `now_ms` returns the time, Unix ms, and is used for the
+/// `drain_timeout_s` seconds, unless the archive has a fault that lasts until an admin ends it, or could not be used
+/// before. It also returns when the source closes. `now_ms` returns the time, Unix ms, and is used for the
 /// status and for the interval of published boards only.
 pub async fn run<S: JobSource>(
     settings: ArchiveSettings,
@@ -64,6 +64,7 @@ pub async fn run<S: JobSource>(
     let wake = Notify::new();
     let drain_timeout_s = settings.drain_timeout_s;
     let report = Arc::new(StatusReporter::new(status, now_ms, settings.target()));
+    let at_stop = report.clone();
     let host_count = settings.parsed_url().map_or(1, |url| url.host_count());
     let mut worker = Worker {
         settings,
@@ -80,19 +81,21 @@ pub async fn run<S: JobSource>(
     };
     let drain_deadline = async {
         stop.await;
+        if let Some(kind) = at_stop.fault_without_connection() {
+            return log_undrained(kind);
+        }
         stopping.store(true, Ordering::Relaxed);
         wake.notify_one();
         tokio::time::sleep(Duration::from_secs(drain_timeout_s.into())).await;
+        tracing::warn!(
+            seconds = drain_timeout_s,
+            "the archive could not be updated in time; pending entries are written later"
+        );
     };
     tokio::select! {
         biased;
         () = worker.run_with_restarts(&stopping, &wake) => {}
-        () = drain_deadline => {
-            tracing::warn!(
-                seconds = drain_timeout_s,
-                "the archive could not be updated in time; pending entries are written after the next start"
-            );
-        }
+        () = drain_deadline => {}
     }
 }
 
@@ -411,7 +414,7 @@ impl<S: JobSource> Worker<S> {
 /// Logs that a stop leaves entries pending.
 fn log_undrained(kind: FaultKind) {
     let kind = kind.name();
-    tracing::warn!(kind, "the archive has a fault; what is pending for it is written after the next start");
+    tracing::warn!(kind, "the archive has a fault; what is pending for it is written later");
 }
 
 /// The message of a panic.
