@@ -57,6 +57,10 @@ pub struct RestoreArgs {
 pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let config = app.config()?;
     let state = without_trailing_slash(&config.state_dir);
+    // The state directory of the daemon may be missing, and with it the lock.
+    if app.connect().is_ok() {
+        bail!("the daemon is running: stop it first, such as with `systemctl stop clqd`");
+    }
     // The previous state is locked while it is replaced.
     let requests = state.exists().then(|| forgotten_names(&config, &state, &warn));
     let before = match &args.dir {
@@ -75,10 +79,6 @@ pub fn run(args: &RestoreArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             restored.before
         }
         None => {
-            // The state directory of the daemon may be missing, and with it the lock.
-            if app.connect().is_ok() {
-                bail!("the daemon is running: stop it first, such as with `systemctl stop clqd`");
-            }
             let Restored { directory, report } = from_mysql(app, &state, requests)
                 .with_context(|| format!("cannot restore {} from the archive", state.display()))?;
             print(app, restored_row(&state, directory.summary, report))?;
