@@ -77,6 +77,9 @@ const THREADS_MIN: usize = 24;
 /// Longest wait for scans in flight at a stop.
 const SCAN_DRAIN_MAX: Duration = Duration::from_secs(5);
 
+/// Time for the last commit of a stop, after the archive.
+const LAST_COMMIT_MAX: Duration = Duration::from_secs(60);
+
 /// Time after which a stop logs the step that it waits for.
 const LOG_STOP_AFTER: Duration = Duration::from_secs(1);
 
@@ -418,6 +421,7 @@ impl Daemon {
         log_if_slow(&format!("scans in flight, at most {} s", SCAN_DRAIN_MAX.as_secs()), scanner).await;
         // The worker drains the outbox through the engine, which commits first.
         let drain_max_s = self.shared.config.lock().expect("config lock poisoned").archive.drain_timeout_s;
+        systemd::extend_stop(Duration::from_secs(drain_max_s) + LAST_COMMIT_MAX);
         let archive = format!("the archive, at most {drain_max_s} s (archive.drain_timeout_s)");
         log_if_slow(&archive, self.shared.stop_archive()).await;
         self.shared.engine.send(Command::Shutdown).await;

@@ -31,6 +31,11 @@ pub(super) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
+/// Lets a stop take that much longer from now on, also beyond TimeoutStopSec.
+pub(super) fn extend_stop(time: Duration) {
+    notify(&[NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))]);
+}
+
 fn notify(state: &[NotifyState]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "cannot notify systemd");

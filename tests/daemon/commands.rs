@@ -896,6 +896,8 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     assert!(next().0.contains("READY=1"));
     daemon.signal(Signal::SIGTERM);
     assert!(next().0.contains("STOPPING=1"));
+    // archive.drain_timeout_s, and a minute for the last commit.
+    assert!(next().0.contains("EXTEND_TIMEOUT_USEC=80000000"));
     daemon.stop();
 }
 
