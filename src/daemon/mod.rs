@@ -425,9 +425,7 @@ impl Daemon {
         let archive = format!("the archive, at most {drain_max_s} s (archive.drain_timeout_s)");
         log_if_slow(&archive, self.shared.stop_archive()).await;
         self.shared.engine.send(Command::Shutdown).await;
-        log_if_slow("the last commit", self.engine_thread).await.context("the engine thread panicked")??;
-        tracing::info!("stopped; all state is on disk");
-        Ok(())
+        log_if_slow("the last commit", self.engine_thread).await.context("the engine thread panicked")?
     }
 }
 

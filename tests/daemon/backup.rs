@@ -319,7 +319,14 @@ fn writes_stop_before_disk_is_full() {
     assert!(weeks.iter().any(|week| !sandbox.export(&backup, week).is_empty()));
     fs::remove_file(&other).unwrap();
     daemon.wait_for_log("writing resumes");
+    // Full when the daemon stops: not even the reserved space is left.
+    fs::write(&other, vec![1; 16 << 20]).unwrap();
+    daemon.wait_for_log("the disk is nearly full");
+    let known = players(&sandbox);
+    wait_until("players are kept in memory", || players(&sandbox) > known);
+    _ = fs::write(small.join("rest"), vec![1; 32 << 20]);
     let log = daemon.stop();
+    assert!(log.contains("are lost") && !log.contains("all state is on disk"), "{log}");
     assert!(!log.contains("No space left"), "{log}");
 }
 

@@ -385,22 +385,22 @@ impl EngineThread {
     /// The last checkpoint of a daemon that stops.
     pub(super) fn last_checkpoint(&mut self) -> anyhow::Result<()> {
         let pending = self.state.engine.model().pending_records();
-        if self.disk.check(self.clock.now_ms()) || self.disk.has_space_for(pending) {
-            self.state.commit().context("cannot write the state")?;
-            if !self.state.store.is_compared() {
-                // The comparison may take minutes, and the log has everything.
-                self.sync()?;
-                if !self.state.store.end_comparison().context("cannot write the state")? {
-                    return Ok(());
-                }
-            }
-            return self.write_checkpoint_now();
+        if !self.disk.check(self.clock.now_ms()) && !self.disk.has_space_for(pending) {
+            let since_ms = self.disk.status(pending).public.paused_since_ms;
+            tracing::error!(pending, since_ms, "the disk is full: scans made since it became nearly full are lost");
+            tracing::info!("stopped");
+            return Ok(());
         }
-        tracing::error!(
-            pending,
-            since_ms = self.disk.status(pending).public.paused_since_ms,
-            "the disk is full: scans made since it became nearly full are lost"
-        );
+        self.state.commit().context("cannot write the state")?;
+        let is_compared = self.state.store.is_compared() || {
+            // The comparison may take minutes, and the log has everything.
+            self.sync()?;
+            self.state.store.end_comparison().context("cannot write the state")?
+        };
+        if is_compared {
+            self.write_checkpoint_now()?;
+        }
+        tracing::info!("stopped; all state is on disk");
         Ok(())
     }
 
