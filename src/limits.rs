@@ -106,6 +106,12 @@ pub const CONCURRENT_WINDOWS_MAX: i64 = 32;
 /// players.
 pub const PENDING_RECORDS_MAX: usize = 500_000;
 
+/// Free space at which writing resumes after the disk was nearly full, bytes: a sixteenth more than
+/// store.disk_free_bytes_min, or it would pause and resume again and again.
+pub fn disk_resume_bytes(min_bytes: u64) -> u64 {
+    min_bytes + min_bytes / 16
+}
+
 /// Most bytes of captures that the daemon writes in a day. With the default `capture.share`,
 /// 2,000 scans/s are 172,800 captures a day; a reply of 1 KiB is a line of 1.5 KiB.
 pub const CAPTURE_BYTES_PER_DAY_MAX: u64 = 256 << 20;

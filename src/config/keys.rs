@@ -290,7 +290,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "compact_bytes_min", whole(0, 1 << 50, "bytes"), Reload)
         .described("8388608", "The database file is compacted when it has at least this size and has grown by half since the last compaction. During a compaction the new file needs as much space as the records. 0: the file is compacted only after a player was forgotten, and grows to several times its size."),
     key("store", "disk_free_bytes_min", whole(0, 1 << 50, "bytes"), Reload)
-        .described("536870912", "While less than this is free on the disk of the state directory, nothing is written. See [troubleshooting.md](troubleshooting.md#the-disk-is-full). 0: write until the disk is full."),
+        .described("536870912", "While less than this is free on the disk of the state directory, nothing is written, until a sixteenth more is free. See [troubleshooting.md](troubleshooting.md#the-disk-is-full). 0: write until the disk is full."),
     key("store", "keep_weeks", whole(1, 520, "weeks"), Reload)
         .described("4", "Closed weeks that are kept in the state directory, in addition to the running one. If there is an archive, weeks that are not in it yet are kept regardless of their age."),
     key("store", "keep_players_weeks", whole(0, 5_200, "weeks"), Reload)

@@ -11,11 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statvfs::statvfs;
 
 use crate::api::{ApiError, ErrorCode, PublicStoreStatus, StoreStatus};
-use crate::limits::PENDING_RECORDS_MAX;
-
-/// Share of the minimum that must be free in addition before commits resume (a sixteenth):
-/// without it they would pause and resume again and again at the boundary.
-const RESUME_MARGIN_DIVISOR: u64 = 16;
+use crate::limits::{PENDING_RECORDS_MAX, disk_resume_bytes};
 
 /// Space that the last commit of a stopping daemon may take, bytes for each record.
 /// Measured: a commit of a million rows takes 190 MB.
@@ -56,13 +52,13 @@ impl DiskSpace {
         match self.paused_since_ms {
             None if free < min_bytes => {
                 tracing::error!(
-                    path = %self.state_dir.display(), free, min_bytes,
+                    path = %self.state_dir.display(), free, min_bytes, resume_bytes = disk_resume_bytes(min_bytes),
                     "the disk is nearly full: nothing is written until there is space again; scanning continues, and its \
                      changes stay in memory. Free some space, or lower store.disk_free_bytes_min and reload"
                 );
                 self.paused_since_ms = Some(now_ms);
             }
-            Some(since_ms) if min_bytes == 0 || free >= min_bytes + min_bytes / RESUME_MARGIN_DIVISOR => {
+            Some(since_ms) if free >= disk_resume_bytes(min_bytes) => {
                 let stopped_s = (now_ms - since_ms) / 1_000;
                 tracing::info!(
                     free,
@@ -97,9 +93,9 @@ impl DiskSpace {
             ErrorCode::Refused,
             format!(
                 "the disk is nearly full and nothing is written: {} has {free} bytes free, \
-                 store.disk_free_bytes_min is {}; free some space and try again",
+                 writing resumes at {} (store.disk_free_bytes_min and a sixteenth); free some space and try again",
                 self.state_dir.display(),
-                self.min_bytes
+                disk_resume_bytes(self.min_bytes)
             ),
         )
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::context::WebContext;
 use super::problem::ProblemKind;
 use crate::api::{Status, json};
+use crate::model::calendar::utc;
 
 /// The answer of `/readyz`.
 #[derive(Debug, Serialize)]
@@ -62,7 +63,7 @@ const WRITE_AGE_MAX_MS: i64 = 120_000;
 
 fn store_fault(status: &Status) -> Option<Finding> {
     let store = &status.store.as_ref()?.public;
-    let since = |at_ms| format!("nothing is written since {at_ms} (Unix ms)");
+    let since = |at_ms| format!("nothing is written since {}", utc(at_ms));
     let is_stalled = |since_ms: &i64| status.engine.now_ms - since_ms > WRITE_AGE_MAX_MS;
     match (store.paused_since_ms, store.log_writing_since_ms.filter(is_stalled)) {
         (Some(at_ms), _) => {
@@ -77,7 +78,7 @@ fn store_fault(status: &Status) -> Option<Finding> {
 fn warnings(status: &Status) -> Vec<Finding> {
     let archive = status.archive.as_ref().and_then(|archive| archive.public.fault.as_ref());
     let log = status.log.as_ref().and_then(|log| log.public.fault.as_ref());
-    let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {since_ms} (Unix ms)") };
+    let finding = |code, kind: &str, since_ms| Finding { code, detail: format!("{kind}, since {}", utc(since_ms)) };
     let archive = archive.map(|fault| finding("archive_fault", &fault.kind, fault.since_ms));
     let log = log.map(|fault| finding("log_fault", &fault.kind, fault.since_ms));
     let behind_ms = status.cluster.as_ref().and_then(|cluster| cluster.behind_ms);
@@ -103,7 +104,7 @@ mod tests {
         let public = PublicStoreStatus { paused_since_ms: Some(7), ..PublicStoreStatus::default() };
         let store = Some(StoreStatus { public, ..StoreStatus::default() });
         let status = Status { archive, store, ..Status::default() };
-        let detail = "unreachable, since 5 (Unix ms)".to_owned();
+        let detail = "unreachable, since 1970-01-01 00:00:00 UTC".to_owned();
         assert_eq!(warnings(&status), [Finding { code: "archive_fault", detail }]);
         assert_eq!(store_fault(&status).map(|fault| fault.code), Some("store_paused"));
         assert!(store_fault(&Status::default()).is_none() && warnings(&Status::default()).is_empty());

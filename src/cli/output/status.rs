@@ -7,6 +7,7 @@ use super::RESCAN_FAILED;
 use super::clock::describe_clock;
 use crate::api::{ClusterStatus, LogStatus, Status, StoreStatus};
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
+use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
 use crate::view::{EngineStatus, WeekStatus};
 
@@ -146,9 +147,11 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io:
 
 fn print_disk(lines: &mut Lines<'_, impl Write>, store: &StoreStatus) -> io::Result<()> {
     if let Some(paused_since_ms) = store.public.paused_since_ms {
-        let (free, min) = (group_digits(store.disk_free_bytes), group_digits(store.disk_free_bytes_min));
+        let resume = group_digits(disk_resume_bytes(store.disk_free_bytes_min));
+        let free = group_digits(store.disk_free_bytes);
         let stopped = relative_time(Some(paused_since_ms), lines.now_ms);
-        lines.line("disk", format_args!("NEARLY FULL: {free} bytes free, store.disk_free_bytes_min is {min}"))?;
+        lines.line("disk", format_args!("NEARLY FULL: {free} bytes free; writing resumes at {resume}"))?;
+        lines.line("", "(store.disk_free_bytes_min and a sixteenth)")?;
         let waiting = group_digits(store.public.pending_records);
         let text = format_args!("writing stopped {stopped}; {waiting} changes wait in memory; free some space");
         lines.line("", text)?;

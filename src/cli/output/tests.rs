@@ -609,7 +609,8 @@ lag       half of the scans began within 1 ms of their due time, 99 % within 12 
 rounds    1,200; unseen at the end: at most 54 s on average; sure winners: 1 %
 elastic   5,000 scans within the budget of their server
 windows   day, 2025-W47 being rebuilt from the log
-disk      NEARLY FULL: 400,000,000 bytes free, store.disk_free_bytes_min is 536,870,912
+disk      NEARLY FULL: 400,000,000 bytes free; writing resumes at 570,425,344
+          (store.disk_free_bytes_min and a sixteenth)
           writing stopped 1 min ago; 1,234 changes wait in memory; free some space
           5 scans were discarded while the disk was nearly full
 log       2 forgotten names being removed, FAULT for 2 min
