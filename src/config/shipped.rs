@@ -18,7 +18,7 @@ const HEAD: &str = "\
 # omit every key that it does not change.
 #
 # The last line of each comment is the range and what a change requires:
-# - reload: `systemctl reload clqd` (SIGHUP) or `clqd reload`;
+# - reload: `clqd reload`, `systemctl reload clqd`, or SIGHUP;
 # - restart: the daemon keeps the old value, and reports so, until it is restarted.
 #
 # `clqd check-config FILE` checks a file and changes nothing.
