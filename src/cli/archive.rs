@@ -21,9 +21,8 @@ pub enum ArchiveCommand {
     /// Compare the archive with the state and list the differences
     ///
     /// The daemon continues to scan meanwhile. A week of a server that changes, or that waits to be archived, is
-    /// compared again after the next two passes of the archive. So the command may take an interval
-    /// (archive.interval_s). A week that changes each time is skipped and counted. Exits with 1 if there are
-    /// differences. `clqd archive resend` repairs them.
+    /// compared again after the next two passes of the archive, which takes an interval (archive.interval_s).
+    /// Exits with 1 if there are differences. `clqd archive resend` repairs them.
     Verify(WeeksArgs),
     /// Write an archive that another copy of this state has written
     ///

@@ -73,7 +73,7 @@ pub struct FleetArgs {
     pub faults: FaultShares,
 
     /// Behaviours that must not be ranked: `none`, `default`, or fractions of servers such as
-    /// `spectators=0.05,generic_names=0.02,unmarked_bots=0.05,oversized=0.01,frozen=0.01`
+    /// `spectators=0.05,generic_names=0.02`; others are unmarked_bots, oversized and frozen
     #[arg(long, default_value = "default")]
     pub behaviours: BehaviourShares,
 

@@ -60,7 +60,7 @@ use crate::logging;
 
 /// Scan game servers and rank their players week by week.
 #[derive(Debug, Parser)]
-#[command(name = "clqd", version, about, disable_help_subcommand = true, after_help = RARE_COMMANDS)]
+#[command(name = "clqd", version, about, disable_help_subcommand = true, after_help = RARE_COMMANDS, max_term_width = 80)]
 pub struct Cli {
     #[command(flatten)]
     pub globals: GlobalOptions,

@@ -60,9 +60,8 @@ enum PlayerCommand {
     },
     /// Delete all data of a player and never store the name again
     ///
-    /// Rows, positions and the name are deleted, here and in MySQL; ratings of other players are unchanged. A hash of
-    /// the name is kept to recognise it: a player with that name is counted, but not ranked or named. The name is removed
-    /// from the log in the background; `clqd status` shows whether it is done. This cannot be undone.
+    /// Rows, positions and the name are deleted, here and in MySQL, and later from the log. A player with that name is
+    /// counted from then on, but not ranked or named. This cannot be undone.
     Forget {
         /// A name, or a player's key such as #123
         #[arg(value_parser = player_name)]

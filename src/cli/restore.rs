@@ -30,12 +30,11 @@ use crate::view::restore_report::RestoreReport;
 
 /// Replace the state by a backup, or by what MySQL has
 ///
-/// The daemon must be stopped. The old state directory is kept next to it, with `.before-restore` added to its name.
+/// The daemon must be stopped. The old state directory is kept next to it, with `.before-restore` added to its name. A
+/// backup that is older than a configured archive is refused.
 ///
-/// If an archive is configured, a backup that is older than the archive is refused.
-///
-/// --from-mysql is for a state that was lost without a backup. It reads the archive that the configuration names, and
-/// changes nothing there. The archive does not have everything: the output lists what is missing.
+/// --from-mysql is for a state that was lost without a backup. It only reads the archive. The output lists what the
+/// archive does not have.
 #[derive(Clone, Debug, clap::Args)]
 #[command(group = ArgGroup::new("source").args(["dir", "from_mysql"]).required(true))]
 pub struct RestoreArgs {
@@ -47,9 +46,8 @@ pub struct RestoreArgs {
     pub from_mysql: bool,
     /// Do not compare the backup with the archive in MySQL
     ///
-    /// Without this option, a backup that is older than the archive is refused, and so is any backup while the
-    /// archive cannot be reached. With it, replay the log before you start the daemon, or set archive.url to an
-    /// empty database: else archiving stops with the fault key_mismatch.
+    /// Before you start the daemon, replay the log, or set archive.url to an empty database: else archiving stops with
+    /// the fault key_mismatch.
     #[arg(long, conflicts_with = "from_mysql")]
     pub ignore_archive: bool,
 }
