@@ -69,8 +69,9 @@ pub struct Cli {
 }
 
 /// Commands that the help does not list.
-const RARE_COMMANDS: &str = "Less common commands: boost, clock, export, fleet, generate, log, migrate,
-recompute, replay, series, token, truth, week. All commands have --help.";
+const RARE_COMMANDS: &str = "Less common commands: boost, clock, cluster, export, fleet, generate, log,
+migrate, recompute, replay, scan, scanners, series, token, truth, week. All
+commands have --help.";
 
 // A new command is a line here, a line in `Cli::run` and its own file with `Args` and `fn
 // run(args, &CliContext) -> anyhow::Result<ExitCode>`.

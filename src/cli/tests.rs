@@ -235,6 +235,15 @@ fn missing_daemon_error_names_socket() {
 }
 
 #[test]
+fn help_names_every_command() {
+    let mut command = Cli::command();
+    let help = command.render_help().to_string();
+    let is_named = |name: &str| help.split([' ', ',', '.', '\n']).any(|word| word == name);
+    let missing: Vec<_> = command.get_subcommands().map(|it| it.get_name()).filter(|name| !is_named(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn help_fits_80_columns() {
     fn check(mut command: clap::Command, name: &str) {
         for help in [command.render_help(), command.render_long_help()] {
