@@ -18,8 +18,8 @@ use crate::board::order::{LowIsBetter, TieBreaker};
 use crate::board::window::{BadSpec, WindowSpec};
 use crate::limits::TEXT_BYTES_MAX;
 use crate::master::{ListUrl, check_scheme};
-use crate::model::WindowType;
 use crate::model::calendar::Calendar;
+use crate::model::{ScanBudget, WindowType};
 use crate::rank::screen::SpectatorPoints;
 use crate::rank::{RULES_NUMBER, RULES_NUMBER_MIN};
 use crate::scan;
@@ -69,6 +69,8 @@ pub enum ValueType {
         min: f64,
         max: f64,
     },
+    /// See [`ScanBudget`].
+    Budget,
     OneOf(&'static [&'static str]),
     /// A string; the function returns the error of an invalid one.
     Text(fn(&str) -> Result<(), String>),
@@ -83,6 +85,7 @@ impl ValueType {
             ValueType::Bool => "true or false".to_owned(),
             ValueType::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
             ValueType::Decimal { min, max } => format!("{min:?} to {max:?}"),
+            ValueType::Budget => format!("0.0, or {:?} to {:?}", ScanBudget::MIN, ScanBudget::MAX),
             ValueType::OneOf(names) => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(" or "),
             ValueType::Text(_) => "string".to_owned(),
             ValueType::Texts(_) => "list of strings".to_owned(),
@@ -93,7 +96,7 @@ impl ValueType {
     pub(super) fn expected(&self) -> String {
         match self {
             ValueType::Whole { .. } => format!("a whole number, {}", self.range()),
-            ValueType::Decimal { .. } => format!("a number, {}", self.range()),
+            ValueType::Decimal { .. } | ValueType::Budget => format!("a number, {}", self.range()),
             ValueType::Text(_) => "a string in quotes".to_owned(),
             ValueType::Texts(_) => "a list of strings, such as [\"a\", \"b\"]".to_owned(),
             ValueType::Bool | ValueType::OneOf(_) => self.range(),
@@ -211,7 +214,7 @@ pub const KEYS: &[KeySpec] = &[
         .described(r#""local""#, "Where this machine's scanner is. Scanners on other machines (`clqd scan --join`) are in a region, too: a server is scanned from the one that answers fastest ([operations.md](operations.md#scanners-in-other-places))."),
     key("scan", "confirm_miss_by", whole(1, 3, "regions"), Reload)
         .described("2", "So many regions must miss a server before it is a miss: a fault of one network is not the server's. Without scanners in other regions it has no effect."),
-    key("scan", "budget", ValueType::Decimal { min: 0.0, max: 6.0 }, Reload)
+    key("scan", "budget", ValueType::Budget, Reload)
         .described("1.15", "Mean number of scans of a server with players in an interval of class 1, which is two minutes; 0.75 to 6. Each scan is made when it tells most, such as shortly before the expected end of a round ([architecture.md](architecture.md#elastic-scans)). With more scans the rankings are closer to what happened; `clqd truth` shows how close. 0: a fixed grid."),
     key("scan", "elastic_players_min", whole(1, 255, "players"), Reload)
         .described("1", "A server of class 2 with at least this many players has the budget of class 1. With the default of `scan.class1_players_min`, 3: only servers of class 1 have it."),

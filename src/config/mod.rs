@@ -28,7 +28,6 @@ pub use crate::config::validate::ConfigProblem;
 use crate::config::validate::KeyLines;
 use crate::limits::IMPORTED_SERVERS_MAX;
 use crate::master::ListUrl;
-use crate::model::ScanBudget;
 use crate::proto::Authentication;
 use crate::rank::{EloRules, Quarter, RoundRules};
 
@@ -540,9 +539,6 @@ impl Config {
                     key,
                 });
             }
-        }
-        if let Err(message) = ScanBudget::try_from(config.scan.budget) {
-            problems.extend(lines.problems(vec![("scan.budget", message)]));
         }
         problems.extend(lines.problems(config.tls_problems()));
         if config.cluster.is_on() && config.archive.url.is_empty() {

@@ -309,6 +309,14 @@ fn import_sections_are_checked_and_reloaded() {
 }
 
 #[test]
+fn budget_is_checked_with_the_other_values() {
+    let budget = "scan.budget: 0.5 is out of range; expected a number, 0.0, or 0.75 to 6.0";
+    let k = "elo.k: 0.0 is out of range; expected a number, 0.1 to 1000.0";
+    problems("[scan]\nbudget = 0.5\n[elo]\nk = 0.0\n", &[&format!("2: {budget}"), &format!("4: {k}")]);
+    assert!(Config::parse("[scan]\nbudget = 0\n").is_ok() && Config::parse("[scan]\nbudget = 0.75\n").is_ok());
+}
+
+#[test]
 fn each_syntax_error_is_reported_once() {
     problems(
         "[boards]\nwindows = [\"day\",\n[scan]\nretries = 1\n[elo]\nk = 0.0\n",

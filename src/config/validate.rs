@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{IMPORT_KEYS, KEYS, KeySpec, TOKEN_KEYS, ValueType, WEBHOOK_KEYS, sections};
 use crate::limits::TAGS_MAX;
 use crate::master::{ListUrl, check_scheme};
+use crate::model::ScanBudget;
 use crate::nearest::nearest;
 
 /// A problem in a configuration file.
@@ -383,13 +384,17 @@ fn value_problem(kind: &ValueType, value: &DeValue<'_>) -> Result<(), String> {
                 Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
             }
         }
-        (ValueType::Decimal { min, max }, DeValue::Integer(_) | DeValue::Float(_)) => {
+        (ValueType::Decimal { .. } | ValueType::Budget, DeValue::Integer(_) | DeValue::Float(_)) => {
             let n = match value {
                 DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
                 DeValue::Float(n) => n.as_str().parse::<f64>().ok(),
                 _ => None,
             };
-            if n.is_some_and(|n| (*min..=*max).contains(&n)) {
+            let is_valid = |n: f64| match kind {
+                ValueType::Decimal { min, max } => (*min..=*max).contains(&n),
+                _ => ScanBudget::try_from(n).is_ok(),
+            };
+            if n.is_some_and(is_valid) {
                 Ok(())
             } else {
                 Err(format!("{} is out of range; expected {}", shown(value), kind.expected()))
