@@ -123,7 +123,7 @@ fn file() -> String {
         if key.section != section {
             section = key.section;
             let (_, about) = SECTIONS.iter().find(|(name, _)| *name == section).expect("every section is described");
-            writeln!(file, "{}[{section}]", comment(about)).unwrap();
+            writeln!(file, "{}[{section}]", comment(&text(about))).unwrap();
         }
         let KeySpec { name, default, .. } = key;
         writeln!(file, "{}# {}\n{name} = {default}\n", comment(&text(key.meaning)), range(key)).unwrap();
