@@ -19,7 +19,7 @@ pub(super) fn describe_clock(clock: &ClockStatus) -> String {
                 None => "NOT KNOWN TO BE SYNCHRONISED: ",
             };
             let remaining = clock.trusted_in_ms.map_or(String::new(), |ms| format!(" for another {}", span(ms)));
-            format!("{reason}no week is closed{remaining}, or until `clqd clock accept`")
+            format!("{reason}no week is closed{remaining}; to trust it now: `clqd clock accept`")
         }
     };
     if clock.pending_jump_ms > 0 {
@@ -28,8 +28,8 @@ pub(super) fn describe_clock(clock: &ClockStatus) -> String {
     }
     if clock.ahead_ms >= 1_000 {
         text += &format!(
-            "; recorded time is {} AHEAD of the system clock and runs a tenth slower (if the system clock is \
-             right: `clqd clock reset`)",
+            "; recorded time is {} AHEAD of the system clock and runs a tenth slower; if the system clock is \
+             right: `clqd clock reset`",
             span(clock.ahead_ms)
         );
     }

@@ -2,6 +2,7 @@
 //! names without control characters.
 
 use chrono::{DateTime, Utc};
+use unicode_width::UnicodeWidthStr;
 
 use crate::model::calendar::DAY_MS;
 use crate::model::name::{ColourCodes, is_control_or_format, strip_colours};
@@ -145,6 +146,25 @@ pub fn sparkline(values: &[Option<f64>]) -> String {
     values.iter().map(|value| value.map_or('·', bar)).collect()
 }
 
+/// The lines of a text: as many clauses, which end with a semicolon, or words as fit.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut line = 0;
+    for clause in text.split_inclusive("; ") {
+        let fits = |line: &str, part: &str| line.is_empty() || line.width() + part.trim_end().width() <= width;
+        let is_short = clause.trim_end().width() <= width;
+        for (i, word) in clause.split_inclusive(' ').enumerate() {
+            let part = if i == 0 && is_short { clause } else { word };
+            if !fits(&lines[line], part) {
+                lines.push(String::new());
+                line += 1;
+            }
+            lines[line].push_str(word);
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +219,15 @@ mod tests {
         assert_eq!(sanitize_name("^1\u{3164}\u{200B}", "quake3://a:1"), "␣");
         assert_eq!([sanitize(""), sanitize("\u{200B}")], ["", "(no name)"]);
         assert_eq!(sanitize_multiline("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
+    }
+
+    #[test]
+    fn text_is_wrapped_at_clauses_then_at_words() {
+        assert_eq!(wrapped("one; two three; four", 100), ["one; two three; four"]);
+        assert_eq!(wrapped("one; two three; four", 12), ["one;", "two three;", "four"]);
+        assert_eq!(wrapped("one two three four", 9), ["one two", "three", "four"]);
+        assert_eq!(wrapped("one a-long-word", 6), ["one", "a-long-word"]);
+        assert_eq!(wrapped("", 6), [""]);
     }
 
     #[test]

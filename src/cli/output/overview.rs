@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::print_table;
 use crate::cli::output::format::{group_digits, sanitize, sparkline};
 use crate::cli::output::table::Align;
+use crate::cli::stdio;
 use crate::view::{GroupOverview, OnlineSeriesView, Overview, SlotsView};
 
 pub(super) fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
@@ -35,10 +36,12 @@ const VALUES_SHOWN: usize = 60;
 
 pub(super) fn print_series(out: &mut impl Write, series: &OnlineSeriesView) -> io::Result<()> {
     let OnlineSeriesView { ten_minutes, hours, days, weeks, week_coverage } = series;
+    // The rest of a line has some 48 columns.
+    let shown = stdio::width().map_or(VALUES_SHOWN, |width| width.saturating_sub(48).clamp(10, VALUES_SHOWN));
     for (title, SlotsView { newest_ms: _, players, servers }) in
         [("10 minutes", ten_minutes), ("hours", hours), ("days", days), ("weeks", weeks)]
     {
-        let from = players.len().saturating_sub(VALUES_SHOWN);
+        let from = players.len().saturating_sub(shown);
         let newest = |value: Option<f64>| value.map_or("-".to_owned(), |value| group_digits(value.round() as u64));
         let last_servers = servers.last().copied().flatten().map(f64::from);
         let bars = sparkline(&players[from..]);

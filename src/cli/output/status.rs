@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use super::RESCAN_FAILED;
 use super::clock::describe_clock;
 use crate::api::{ClusterStatus, LogStatus, Status, StoreStatus};
-use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
+use crate::cli::output::format::{duration, group_digits, relative_time, sanitize, wrapped};
+use crate::cli::stdio;
 use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
 use crate::view::{EngineStatus, WeekStatus};
@@ -18,7 +19,11 @@ pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {
     format!("retried once in {}{}", duration(interval_s * 1_000), next.unwrap_or_default())
 }
 
-/// Prints lines: a name of up to 9 characters, then the text. A line without a name continues the previous one.
+/// Columns before the text of a line.
+const INDENT: usize = 10;
+
+/// Prints lines: a name of up to 9 characters, then the text. A line without a name continues the previous one, and so do
+/// the parts of a text that is too long for the terminal.
 struct Lines<'o, W> {
     out: &'o mut W,
     now_ms: i64,
@@ -26,7 +31,11 @@ struct Lines<'o, W> {
 
 impl<W: Write> Lines<'_, W> {
     fn line(&mut self, name: &str, text: impl Display) -> io::Result<()> {
-        writeln!(self.out, "{name:<9} {text}")
+        let width = stdio::width().map_or(usize::MAX, |width| width.saturating_sub(INDENT));
+        for (i, part) in wrapped(&text.to_string(), width).iter().enumerate() {
+            writeln!(self.out, "{:<9} {part}", if i == 0 { name } else { "" })?;
+        }
+        Ok(())
     }
 
     fn since(&self, t_ms: i64) -> String {

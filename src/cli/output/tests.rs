@@ -595,8 +595,8 @@ web       127.0.0.1:8480
 network   DOWN? no server answers for 13 min; misses do not count
 contact   scans@example.org
 weeks     2025-W47 running, 2025-W46 final
-clock     NOT SYNCHRONISED: no week is closed for another 7 min, or until `clqd clock accept`; recorded time is 2 h \
-AHEAD of the system clock and runs a tenth slower (if the system clock is right: `clqd clock reset`); it last \
+clock     NOT SYNCHRONISED: no week is closed for another 7 min; to trust it now: `clqd clock accept`; recorded time \
+is 2 h AHEAD of the system clock and runs a tenth slower; if the system clock is right: `clqd clock reset`; it last \
 jumped back by 2 h, 3 min ago; week 2025-W46 has ended and is not closed yet
 servers   20,000 known, 3 greylisted, 12 being scanned
 by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
