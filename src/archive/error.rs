@@ -203,6 +203,10 @@ impl StatementError {
             {
                 ArchiveError::Tls { target, why: error.to_string() }
             }
+            // The driver's text begins with "Input/output error: Input/output error: ".
+            StatementError::Mysql(MysqlError::Io(IoError::Io(error))) => {
+                ArchiveError::Unreachable { target, doing, why: error.to_string() }
+            }
             StatementError::LoadData(why) => ArchiveError::Rejected { target, what: doing, why },
             StatementError::Mysql(error) => ArchiveError::Unreachable { target, doing, why: error.to_string() },
         }
@@ -314,6 +318,13 @@ impl ArchiveError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_an_io_error_is_that_of_its_cause() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = StatementError::from(MysqlError::from(refused)).classify("c@h:1/d", "connect");
+        assert_eq!(error.to_string(), "archive c@h:1/d cannot be reached (connect): connection refused");
+    }
 
     #[test]
     fn error_code_determines_kind() {

@@ -12,7 +12,7 @@ use super::{import, list};
 use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
 use crate::api::{Answer, Notes, ROWS_PER_RESPONSE_MAX, Read, Request, Tagged, URLS_PER_REQUEST_MAX, json};
 use crate::cli::context::CliContext;
-use crate::cli::exit::UsageError;
+use crate::cli::exit::{DaemonNotRunning, UsageError};
 use crate::cli::output::format::sanitize;
 use crate::cli::output::{Print, Printer};
 use crate::cli::rescan_progress::ScanProgress;
@@ -290,7 +290,12 @@ pub fn boost(args: BoostArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 pub fn reload(app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &requests::Reload {})
+    let problems = app.expect_problems();
+    send(app, &requests::Reload {}).inspect_err(|error| {
+        if let (Some(problems), true) = (problems, error.is::<DaemonNotRunning>()) {
+            note(format_args!("clqd: warning: {:#}", anyhow::Error::new(problems)));
+        }
+    })
 }
 
 /// Prints the lines of an answer.

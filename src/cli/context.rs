@@ -165,6 +165,13 @@ impl CliContext {
         })
     }
 
+    /// The problems of the configuration file, of which no warning is printed, for a command whose answer names them.
+    pub fn expect_problems(&self) -> Option<ConfigError> {
+        let (socket, error) = self.find_socket();
+        _ = self.socket.set(socket);
+        error
+    }
+
     /// The path of the control socket, and why the other settings of the configuration file cannot
     /// be used.
     pub fn find_socket(&self) -> (PathBuf, Option<ConfigError>) {

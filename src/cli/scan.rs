@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::admin::send;
+use super::admin::send_counting;
 use crate::api::requests::ScannersList;
 use crate::cli::context::CliContext;
+use crate::cli::stdio::note;
 use crate::daemon::scanners::process::{self, ScannerOptions};
 use crate::logging;
 
@@ -52,5 +53,9 @@ pub fn run(args: ScanArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 pub fn scanners(app: &CliContext) -> anyhow::Result<ExitCode> {
-    send(app, &ScannersList {})
+    let (code, lines) = send_counting(app, &ScannersList {})?;
+    if lines == 0 {
+        note("clqd: no scanner on another machine");
+    }
+    Ok(code)
 }

@@ -23,7 +23,8 @@ fn commands_reach_the_daemon_while_the_config_has_errors() {
         sandbox.ok(["backup", sandbox.path("backup").to_str().unwrap()]);
         fs::remove_dir_all(sandbox.path("backup")).unwrap();
         let refused = sandbox.run(["reload"]);
-        assert!(!refused.status.success() && refused.err.contains("the configuration has "), "{}", refused.err);
+        assert!(!refused.status.success(), "{}", refused.out);
+        assert_eq!(refused.err.matches("the configuration has ").count(), 1, "{}", refused.err);
     }
     // A file that cannot be read: no process may read a directory.
     fs::remove_file(sandbox.config()).unwrap();

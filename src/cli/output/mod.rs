@@ -288,10 +288,13 @@ fn print_optional_table(
 }
 
 fn print_backup(out: &mut impl Write, backup: &BackupRow) -> io::Result<()> {
-    let as_of = time_utc(backup.latest_event_ms);
+    let as_of = match backup.latest_event_ms {
+        0 => "nothing was scanned yet".to_owned(),
+        t_ms => format!("state as of {}", time_utc(t_ms)),
+    };
     writeln!(
         out,
-        "{}  {} bytes, {} records, state as of {as_of}",
+        "{}  {} bytes, {} records, {as_of}",
         sanitize(&backup.dir),
         group_digits(backup.bytes),
         group_digits(backup.records)
