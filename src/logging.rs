@@ -26,10 +26,10 @@ impl LogFilter {
 }
 
 /// Restricts a bare level to clqd's own modules: the embedded database would fill the
-/// journal with its own lines. At level `trace` the HTTP client would log URLs with API keys.
+/// journal with its own lines, unless the filter names it. At level `trace` the HTTP client would log URLs with API keys.
 fn limit_to_clqd(filter: &str) -> String {
     match filter.contains([',', '=', '[']) {
-        true => format!("{filter},ureq=info"),
+        true => format!("sled=warn,{filter},ureq=info"),
         false => format!("warn,clqd={filter}"),
     }
 }
@@ -79,4 +79,15 @@ fn stderr_is_journal() -> bool {
         return false;
     };
     fstat(stderr().as_fd()).is_ok_and(|at| stream == format!("{}:{}", at.st_dev, at.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filter_of_several_levels_leaves_out_the_database() {
+        assert_eq!(limit_to_clqd("debug"), "warn,clqd=debug");
+        assert_eq!(limit_to_clqd("debug,clqd::scan=info"), "sled=warn,debug,clqd::scan=info,ureq=info");
+    }
 }
