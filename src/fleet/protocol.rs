@@ -146,7 +146,7 @@ impl Protocol {
             Protocol::Source => ListFormat { connected_unit_ms: Some(1), ..format(Plain, false) },
             Protocol::QuakeWorld => ListFormat { connected_unit_ms: Some(60_000), ..format(Ascii(31), true) },
             Protocol::Quake2 => format(Ascii(15), true),
-            Protocol::SaMp => format(Ascii(24), true),
+            Protocol::SaMp => format(Ascii(24), false),
             Protocol::GameSpy1 | Protocol::GameSpy2 | Protocol::GameSpy3 => format(Plain, true),
             Protocol::Unreal2 | Protocol::Ase | Protocol::Doom3 | Protocol::Etqw => format(Plain, true),
             Protocol::Teeworlds | Protocol::Teeworlds7 => format(Short(15), false),

@@ -1,6 +1,8 @@
 //! SA-MP and open.mp: `SAMP`, the server's address and port, and an opcode; the reply begins with
-//! the same eleven bytes. Requests: information, then the detailed player list, which servers
-//! withhold above 100 players. A ping with four bytes that the server repeats authenticates it.
+//! the same eleven bytes. Requests: information, then the player list, which servers withhold
+//! above 100 players. A ping with four bytes that the server repeats authenticates it.
+//!
+//! open.mp does not answer the opcode of the detailed list, `d`, which adds only ids and pings.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -16,7 +18,7 @@ use crate::model::{Completeness, Player, Snapshot};
 
 const PING: u8 = b'p';
 const INFORMATION: u8 = b'i';
-const DETAILED_PLAYERS: u8 = b'd';
+const PLAYERS: u8 = b'c';
 
 /// Servers send no list if more players are present.
 const LISTED_PLAYERS_MAX: u32 = 100;
@@ -76,7 +78,7 @@ impl Exchange for SampQuery {
         match (self.is_authenticated, &self.information) {
             (false, _) => [&self.header[..], &[PING], &self.nonce].concat(),
             (true, None) => [&self.header[..], &[INFORMATION]].concat(),
-            (true, Some(_)) => [&self.header[..], &[DETAILED_PLAYERS]].concat(),
+            (true, Some(_)) => [&self.header[..], &[PLAYERS]].concat(),
         }
     }
 
@@ -100,14 +102,14 @@ impl Exchange for SampQuery {
                 }
                 Err(reason) => Step::Ignore(reason),
             },
-            (DETAILED_PLAYERS, true, Some(information)) => match players(body) {
+            (PLAYERS, true, Some(information)) => match players(body) {
                 Ok(players) => {
                     self.last_received_ms = t_ms;
                     Step::Done(Box::new(self.snapshot(information, Some(players))))
                 }
                 Err(reason) => Step::Ignore(reason),
             },
-            (PING | INFORMATION | DETAILED_PLAYERS | b'r' | b'c', ..) => Step::Ignore(IgnoreReason::UnexpectedMessage),
+            (PING | INFORMATION | PLAYERS | b'r' | b'd', ..) => Step::Ignore(IgnoreReason::UnexpectedMessage),
             _ => Step::Ignore(IgnoreReason::NotAReply),
         };
         if !matches!(step, Step::Ignore(_)) {
@@ -153,17 +155,10 @@ fn players(mut rest: &[u8]) -> Result<Vec<Player>, IgnoreReason> {
     let announced = rest.try_get_u16_le()?;
     let mut players = Vec::new();
     for _ in 0..usize::from(announced).min(PLAYERS_MAX) {
-        let _id = rest.try_get_u8()?;
         let length = rest.try_get_u8()?;
         let name = player_name(take(&mut rest, length.into())?);
         let score = rest.try_get_i32_le()?;
-        let ping = rest.try_get_i32_le()?;
-        players.push(Player {
-            name,
-            points: Some(points(score.into())),
-            ping: (ping >= 0).then_some(ping),
-            ..Player::default()
-        });
+        players.push(Player { name, points: Some(points(score.into())), ..Player::default() });
     }
     Ok(players)
 }
@@ -176,6 +171,8 @@ fn long_string<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], IgnoreReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIST: &[u8] = b"\x02\0\x03One\x07\0\0\0\x03Two\xfe\xff\xff\xff";
 
     fn query() -> SampQuery {
         SampQuery::new(Nonce(u64::from(u32::from_be_bytes(*b"wxyz"))), SocketAddr::from(([10, 0, 0, 1], 7_777)))
@@ -196,17 +193,6 @@ mod tests {
         body
     }
 
-    fn list(players: &[(&str, i32)]) -> Vec<u8> {
-        let mut body = (players.len() as u16).to_le_bytes().to_vec();
-        for (id, (name, score)) in players.iter().enumerate() {
-            body.extend_from_slice(&[id as u8, name.len() as u8]);
-            body.extend_from_slice(name.as_bytes());
-            body.extend_from_slice(&score.to_le_bytes());
-            body.extend_from_slice(&35_i32.to_le_bytes());
-        }
-        body
-    }
-
     fn authenticated() -> SampQuery {
         let mut query = query();
         assert_eq!(query.request(), message(PING, b"wxyz"));
@@ -219,12 +205,12 @@ mod tests {
     fn ping_information_and_players_give_a_full_snapshot() {
         let mut query = authenticated();
         assert_eq!(query.handle_datagram(2, &message(INFORMATION, &information_body(2))), Step::Send);
-        assert_eq!(query.request(), message(DETAILED_PLAYERS, b""));
-        let listed = message(DETAILED_PLAYERS, &list(&[("One", 7), ("Two", -2)]));
+        assert_eq!(query.request(), message(b'c', b""));
+        let listed = message(b'c', LIST);
         let Step::Done(snapshot) = query.handle_datagram(3, &listed) else { panic!() };
         assert_eq!((snapshot.hostname.as_str(), snapshot.map.as_str(), snapshot.slots), ("A host", "Roleplay", 500));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.ping)).collect();
-        assert_eq!(players, [("One", Some(7), Some(35)), ("Two", Some(-2), Some(35))]);
+        assert_eq!(players, [("One", Some(7), None), ("Two", Some(-2), None)]);
         assert_eq!((snapshot.completeness, snapshot.t_ms), (Completeness::Full, 3));
     }
 
@@ -260,9 +246,8 @@ mod tests {
             );
         }
         assert_eq!(query.handle_datagram(0, &message(INFORMATION, &body)), Step::Send);
-        let body = list(&[("One", 7)]);
-        for cut in 0..body.len() {
-            let step = query.handle_datagram(0, &message(DETAILED_PLAYERS, &body[..cut]));
+        for cut in 0..LIST.len() {
+            let step = query.handle_datagram(0, &message(PLAYERS, &LIST[..cut]));
             assert_eq!(step, Step::Ignore(IgnoreReason::Malformed), "{cut}");
         }
     }

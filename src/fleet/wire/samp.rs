@@ -1,4 +1,4 @@
-//! Replies of SA-MP and open.mp servers.
+//! Replies of open.mp servers. SA-MP servers answer `d` (list with pings), too.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use crate::fleet::rng::SplitMix64;
 /// `SAMP`, the server's address and port, and the query's letter.
 const HEADER_BYTES: usize = 11;
 
-/// Replies to `p` (ping), `i` (information), `r` (rules), `c` and `d` (list). A reply begins
-/// with the header of the query. Above 100 players the list is empty.
+/// Replies to `p` (ping), `i` (information), `r` (rules) and `c` (list). A reply begins with the header
+/// of the query. Above 100 players the list is empty.
 pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, out: &mut Datagrams) -> Option<Answer> {
     let (header, rest) = query.split_at_checked(HEADER_BYTES)?;
     if !header.starts_with(b"SAMP") {
         return None;
     }
     let kind = header[HEADER_BYTES - 1];
-    if rest.len() != if kind == b'p' { 4 } else { 0 } || !matches!(kind, b'p' | b'i' | b'r' | b'c' | b'd') {
+    if rest.len() != if kind == b'p' { 4 } else { 0 } || !matches!(kind, b'p' | b'i' | b'r' | b'c') {
         return None;
     }
     let bytes = &mut out.bytes;
@@ -27,10 +27,10 @@ pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, ou
         b'p' => bytes.extend_from_slice(rest),
         b'i' => put_information(server, bytes),
         b'r' => put_rules(bytes),
-        _ => put_list(server, kind, bytes),
+        _ => put_list(server, bytes),
     }
     out.end_datagram();
-    Some(if matches!(kind, b'c' | b'd') { Answer::Players } else { Answer::Other })
+    Some(if kind == b'c' { Answer::Players } else { Answer::Other })
 }
 
 /// The four bytes of a ping.
@@ -65,19 +65,13 @@ fn put_rules(bytes: &mut Vec<u8>) {
     }
 }
 
-fn put_list(server: &ServerView, kind: u8, bytes: &mut Vec<u8>) {
+fn put_list(server: &ServerView, bytes: &mut Vec<u8>) {
     // The snapshot of a server with more than 100 players lists none.
     let players = &server.snapshot.players;
     bytes.extend_from_slice(&(players.len() as u16).to_le_bytes());
-    for (id, player) in (0..=u8::MAX).zip(players) {
-        if kind == b'd' {
-            bytes.push(id);
-        }
+    for player in players {
         put_short_text(bytes, &player.name);
         bytes.extend_from_slice(&(player.points.unwrap_or(0) as i32).to_le_bytes());
-        if kind == b'd' {
-            bytes.extend_from_slice(&player.ping.unwrap_or(0).to_le_bytes());
-        }
     }
 }
 
@@ -107,13 +101,12 @@ mod tests {
         assert_eq!(get(b"pabcd"), (Answer::Other, same(b"pabcd")));
         let want = b"i\0\x02\0\x10\0\x04\0\0\0B\xFCro\x05\0\0\0Stunt\x07\0\0\0English";
         assert_eq!(get(b"i"), (Answer::Other, same(want)));
-        let want = b"d\x02\0\0\x02CJ\x02\x01\0\0\x30\0\0\0\x01\x07Ryder_1\xFF\xFF\xFF\xFF\x07\0\0\0";
-        assert_eq!(get(b"d"), (Answer::Players, same(want)));
         assert_eq!(get(b"c"), (Answer::Players, same(b"c\x02\0\x02CJ\x02\x01\0\0\x07Ryder_1\xFF\xFF\xFF\xFF")));
         let (_, rules) = get(b"r");
         assert!(rules[0][10..].starts_with(b"r\x06\0\x07lagcomp\x02On\x07mapname\x0BSan Andreas\x07version"));
         for query in [
             &b"SAMP\x7F\x01\0\x01\x61\x1Ex"[..],
+            b"SAMP\x7F\x01\0\x01\x61\x1Ed",
             b"SAMP\x7F\x01\0\x01\x61\x1Epabc",
             b"SAMP",
             b"SBMP\x7F\x01\0\x01\x61\x1Ei",

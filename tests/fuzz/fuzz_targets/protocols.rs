@@ -35,7 +35,7 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
         WireFormat::Samp => &[
             b"SAMP\x0a\0\0\x01\x61\x1ep\0\0\0\x07",
             b"SAMP\x0a\0\0\x01\x61\x1ei",
-            b"SAMP\x0a\0\0\x01\x61\x1ed",
+            b"SAMP\x0a\0\0\x01\x61\x1ec",
         ],
         WireFormat::Doom3 => &[b"\xff\xffinfoResponse\0\0\0\0\x07"],
         WireFormat::QuakeWars => &[b"\xff\xffinfoExResponse\0\0\0\0\x07"],
