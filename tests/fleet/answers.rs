@@ -229,7 +229,7 @@ fn compare(protocol: Protocol) -> Compared {
         compared.players += scanned.players.len();
         compared.spectators += count(|player| player.spectator);
         compared.bots += count(|player| player.bot);
-        compared.without_points += count(|player| player.points.is_none());
+        compared.without_points += count(|player| player.points.is_none() && !player.name.is_empty());
         if scanned.completeness == Completeness::Full {
             compared.full += 1;
         } else {

@@ -17,7 +17,7 @@ use self::players::PlayerReply;
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
 use super::text::{player_name, points, short_text};
-use crate::games;
+use crate::games::{self, Lists};
 use crate::model::{Completeness, Snapshot};
 
 const SINGLE_HEADER: &[u8; 4] = b"\xff\xff\xff\xff";
@@ -180,9 +180,11 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
             let is_hidden = matches!(&roster.entries[..], [only] if only.name == HIDDEN_LIST_NAME);
             // PLAYER has no bot flag; if INFO reports only bots, all entries are bots.
             let bot = info.bots > 0 && info.bots >= info.players && listed <= info.bots as usize;
+            // Games without scores send 0 for everybody, and some no names either.
+            let has_points = games::by_app(info.app).is_none_or(|game| game.lists == Lists::Points);
             let players = roster.entries.into_iter().map(|entry| crate::model::Player {
+                points: (has_points && !entry.name.is_empty()).then(|| points(entry.score.into())),
                 name: player_name(entry.name),
-                points: Some(points(entry.score.into())),
                 ping: None,
                 connected_ms: connected_ms(entry.seconds),
                 bot,

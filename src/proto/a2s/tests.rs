@@ -175,6 +175,22 @@ fn game_without_a_directory_is_that_of_the_application() {
 }
 
 #[test]
+fn lists_without_names_or_scores_have_no_points() {
+    let of_app = |app: u64| {
+        let mut info = info(4, 0);
+        *info.last_mut().unwrap() = 1; // only the game id follows
+        info.extend_from_slice(&app.to_le_bytes());
+        info
+    };
+    let points = |info: &[u8], list| scan(info, &players(4, list)).players.iter().map(|p| p.points).collect::<Vec<_>>();
+    let (dayz, rust, csgo) = (of_app(221_100), of_app(252_490), of_app(730));
+    assert_eq!(points(&dayz, &[("", 0, 60.0); 4]), [None; 4]);
+    assert_eq!(points(&csgo, &[("", 0, 60.0); 4]), [None; 4]);
+    assert_eq!(points(&rust, &[("named", 0, 60.0); 4]), [None; 4]);
+    assert_eq!(points(&csgo, &[("named", 0, 60.0); 4]), [Some(0); 4]);
+}
+
+#[test]
 fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
