@@ -2,6 +2,9 @@
 //! vanilla server answers with `inf3` and at most 16 clients; DDNet answers with `iext` and, if
 //! the list does not fit, further `iex+` datagrams. The list is complete when it has as many
 //! clients as announced.
+//!
+//! Servers of races have each player's best time as the score: its negative seconds, or -9999 for none. Such scores are
+//! no points.
 
 use std::collections::BTreeSet;
 
@@ -22,6 +25,12 @@ const EXTENDED_MORE: &[u8] = b"iex+";
 /// Players of a vanilla list; a server with more clients lists only some of them.
 const VANILLA_CLIENTS_MAX: u32 = 16;
 
+/// Types of games whose scores are times. DDNet's client knows the first two; `Gores` is a mod of DDNet.
+const RACES: &[&str] = &["race", "fastcap", "gores"];
+
+/// The score of a racer who has not finished.
+const NOT_FINISHED: i64 = -9_999;
+
 /// Numbers of `iex+` datagrams: 1 to 63.
 const MORE_NUMBER_MAX: u32 = 63;
 
@@ -30,6 +39,7 @@ const MORE_NUMBER_MAX: u32 = 63;
 pub struct InfoQuery {
     token: u32,
     info: Option<Info>,
+    /// With the scores as points, also of spectators and in races.
     players: Vec<Player>,
     /// Numbers of the `iex+` datagrams received.
     more: BTreeSet<u32>,
@@ -57,6 +67,11 @@ impl InfoQuery {
 
     fn snapshot(&self, info: &Info) -> Snapshot {
         let listed = u32::try_from(self.players.len()).unwrap_or(u32::MAX);
+        let game_type = info.game_type.to_ascii_lowercase();
+        let are_times = RACES.iter().any(|race| game_type.contains(race))
+            || self.players.iter().any(|player| player.points == Some(NOT_FINISHED));
+        let with_points =
+            |player: Player| Player { points: player.points.filter(|_| !are_times && !player.spectator), ..player };
         let is_full = listed >= info.clients && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
         Snapshot {
             t_ms: self.last_received_ms,
@@ -64,7 +79,7 @@ impl InfoQuery {
             map: info.map.clone(),
             hostname: info.hostname.clone(),
             slots: info.slots,
-            players: self.players.clone(),
+            players: self.players.iter().cloned().map(with_points).collect(),
             completeness: Completeness::full_if(is_full),
             count: Some(info.clients).filter(|_| !is_full),
             bots: None,
@@ -186,7 +201,7 @@ fn read_players(rest: &mut &[u8], is_extended: bool) -> Result<Vec<Player>, Igno
         if is_extended {
             let _reserved = c_str(rest)?;
         }
-        players.push(Player { name, points: plays.then_some(points(score)), spectator: !plays, ..Player::default() });
+        players.push(Player { name, points: Some(points(score)), spectator: !plays, ..Player::default() });
     }
     Ok(players)
 }
@@ -255,6 +270,23 @@ mod tests {
         assert_eq!(query.handle_datagram(1, &first), Step::Wait);
         let partial = query.partial_snapshot().unwrap();
         assert_eq!((partial.completeness, partial.count), (Completeness::Partial, Some(2)));
+    }
+
+    #[test]
+    fn times_of_races_are_no_points() {
+        let points = |game_type, scores: [&str; 2]| {
+            let head = ["86", "0.6.5", "A host", "Kobra", game_type, "0", "2", "8", "2", "12"];
+            let list = ["One", "", "0", scores[0], "1", "Two", "", "0", scores[1], "0"];
+            match query().handle_datagram(5, &reply(VANILLA, &[&head[..], &list].concat())) {
+                Step::Done(snapshot) => snapshot.players.iter().map(|player| player.points).collect::<Vec<_>>(),
+                step => panic!("{step:?}"),
+            }
+        };
+        for game_type in ["DDraceNetwork", "Race", "FastCap", "GORES"] {
+            assert_eq!(points(game_type, ["-83", "-70"]), [None, None], "{game_type}");
+        }
+        assert_eq!(points("TestDDNet", ["-83", "-9999"]), [None, None]);
+        assert_eq!(points("CTF", ["-83", "-70"]), [Some(-83), None]);
     }
 
     #[test]

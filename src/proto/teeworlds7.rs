@@ -13,6 +13,11 @@ use crate::model::{Completeness, Player, Snapshot};
 const REQUEST: &[u8] = b"\xff\xff\xff\xffgie3";
 const REPLY: &[u8] = b"\xff\xff\xff\xffinf3";
 
+/// Bits of the server's flags.
+const PASSWORD: i32 = 1;
+/// Scores are times.
+const TIME_SCORE: i32 = 2;
+
 /// Bits of a client's flags.
 const SPECTATOR: i32 = 1;
 const BOT: i32 = 2;
@@ -57,7 +62,7 @@ impl Exchange for InfoQuery {
             Ok(header) => Details {
                 game_type: Some(short_text(header.game_type)),
                 version: Some(short_text(header.version)),
-                password: Some(header.flags & 1 != 0),
+                password: Some(header.flags & PASSWORD != 0),
                 ..Details::default()
             },
             Err(_) => Details::default(),
@@ -69,10 +74,11 @@ impl Exchange for InfoQuery {
 /// partial snapshot.
 fn decode(t_ms: i64, mut rest: &[u8], browser_token: u8) -> Result<Snapshot, IgnoreReason> {
     let rest = &mut rest;
-    let Header { hostname, map, clients, slots, .. } = Header::read(rest, browser_token)?;
+    let Header { hostname, map, flags, clients, slots, .. } = Header::read(rest, browser_token)?;
     let mut players = Vec::new();
     while !rest.is_empty() && players.len() < PLAYERS_MAX {
         match client(rest) {
+            Ok(player) if flags & TIME_SCORE != 0 => players.push(Player { points: None, ..player }),
             Ok(player) => players.push(player),
             Err(_) => break,
         }
@@ -207,6 +213,21 @@ mod tests {
             [("One", Some(7), false, false), ("Two", None, true, false), ("Bot", Some(108), false, true)]
         );
         assert_eq!(snapshot.completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn times_are_no_points() {
+        let mut reply = info_reply(1, b"One\0\0\x00\x07\x00");
+        // After the header, the token and the texts.
+        let flags = 9 + REPLY.len() + 1 + 21;
+        for (value, points) in [(0, Some(7)), (1, Some(7)), (2, None), (3, None)] {
+            let mut query = query();
+            assert_eq!(query.handle_datagram(0, &token_reply()), Step::Send);
+            reply[flags] = value;
+            let Step::Done(snapshot) = query.handle_datagram(0, &reply) else { panic!() };
+            assert_eq!(snapshot.players[0].points, points, "{value}");
+            assert_eq!(query.details(&reply, DetailLevel::Summary).password, Some(value & 1 != 0));
+        }
     }
 
     #[test]
