@@ -1,7 +1,8 @@
 //! Quake 3 family: `getstatus` and `statusResponse` (docs/protocols.md).
 //! DarkPlaces games (Xonotic, Nexuiz) use the same messages and add a team column.
 //!
-//! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten.
+//! Only `getstatus` is sent: ioquake3 takes `getinfo` from the same bucket of ten. DarkPlaces answers it with
+//! `infoResponse`, which has no players, if the list does not fit into a datagram.
 //! The reply repeats our nonce as `challenge`. A server that answers twice without any challenge
 //! is accepted by its address alone; a wrong challenge is never accepted.
 
@@ -15,6 +16,7 @@ use crate::limits::PLAYERS_MAX;
 use crate::model::{Completeness, Snapshot};
 
 const HEADER: &[u8] = b"\xff\xff\xff\xffstatusResponse";
+const HEADER_WITHOUT_LIST: &[u8] = b"\xff\xff\xff\xffinfoResponse";
 
 /// ioquake3 builds the reply in `MAX_MSGLEN` bytes (`SV_Status`, sv_main.c) and
 /// silently drops the player lines that do not fit.
@@ -76,18 +78,19 @@ impl Exchange for StatusQuery {
     }
 
     fn details(&self, last_datagram: &[u8], level: DetailLevel) -> Details {
-        let (infostring, lines) = split_at_line_end(body(last_datagram).unwrap_or_default());
+        let (infostring, lines) = infostring_and_lines(last_datagram).unwrap_or_default();
         let teams = player_teams(lines.unwrap_or_default());
         Details::from_pairs(Infostring::read(infostring).pairs(), level).with_player_teams(teams)
     }
 }
 
-/// `print`, `disconnect`, `infoResponse`: connectionless, but not a status.
+/// `print`, `disconnect`: connectionless, but not a status.
 fn is_other_oob_message(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\xff\xff\xff\xff") && bytes.len() > 4 && !bytes.starts_with(HEADER)
+    let is_status = bytes.starts_with(HEADER) || bytes.starts_with(HEADER_WITHOUT_LIST);
+    bytes.starts_with(b"\xff\xff\xff\xff") && bytes.len() > 4 && !is_status
 }
 
-/// Decodes a complete `statusResponse` datagram.
+/// Decodes a complete datagram, a `statusResponse` or an `infoResponse`.
 ///
 /// Errors: another kind of datagram; another nonce.
 pub fn decode(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<Snapshot, IgnoreReason> {
@@ -106,14 +109,19 @@ enum Echo {
     Missing,
 }
 
-/// The infostring and the player lines.
-fn body(datagram: &[u8]) -> Option<&[u8]> {
-    let body = datagram.strip_prefix(HEADER)?;
-    Some(without_final_zeros(body.strip_prefix(b"\n").unwrap_or(body)))
+/// The infostring, and the player lines if they follow it whole. After that of an `infoResponse` is the rest of the list
+/// that did not fit.
+fn infostring_and_lines(datagram: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let (body, has_list) = match datagram.strip_prefix(HEADER) {
+        Some(body) => (body, true),
+        None => (datagram.strip_prefix(HEADER_WITHOUT_LIST)?, false),
+    };
+    let (infostring, lines) = split_at_line_end(without_final_zeros(body.strip_prefix(b"\n").unwrap_or(body)));
+    Some((infostring, lines.filter(|_| has_list)))
 }
 
 fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), IgnoreReason> {
-    let (infostring, lines) = split_at_line_end(body(datagram).ok_or(IgnoreReason::NotAReply)?);
+    let (infostring, lines) = infostring_and_lines(datagram).ok_or(IgnoreReason::NotAReply)?;
     let info = Infostring::read(infostring);
     let echo = echo(&info, nonce);
     let list = PlayerLines::read(lines.unwrap_or_default(), player_name);
@@ -310,6 +318,17 @@ mod tests {
     }
 
     #[test]
+    fn reply_without_a_list_that_does_not_fit_is_partial_with_a_count() {
+        let reply = b"\xff\xff\xff\xffinfoResponse\n\\gamename\\Xonotic\\sv_maxclients\\32\\clients\\24\\bots\\2\
+            \\mapname\\stormkeep\\hostname\\h\\challenge\\0123456789abcdef\nf\n1 2 \"rest\"\n";
+        let mut query = StatusQuery::new(NONCE);
+        let Step::Done(s) = query.handle_datagram(5, reply) else { panic!("not done") };
+        assert_eq!((s.completeness, s.count, s.slots, s.players.len()), (Completeness::Partial, Some(22), 32, 0));
+        assert_eq!((s.game.as_str(), s.map.as_str(), s.hostname.as_str()), ("Xonotic", "stormkeep", "h"));
+        assert!(query.details(reply, DetailLevel::Summary).player_teams.is_empty());
+    }
+
+    #[test]
     fn long_reply_is_decoded_up_to_players_max() {
         let lines: String = (0..64).map(|i| format!("{i} 5 \"player number {i}\"\n")).collect();
         let s = read("\\sv_maxclients\\64", &lines);
@@ -345,7 +364,7 @@ mod tests {
             (b"\xff\xff\xff\xff", IgnoreReason::NotAReply),
             (b"statusResponse\n", IgnoreReason::NotAReply),
             (b"\xff\xff\xff\xffprint\nbusy\n", IgnoreReason::UnexpectedMessage),
-            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdef", IgnoreReason::UnexpectedMessage),
+            (b"\xff\xff\xff\xffinfoResponse\n\\challenge\\0123456789abcdee\n", IgnoreReason::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse", IgnoreReason::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge", IgnoreReason::WrongNonce),
             (b"\xff\xff\xff\xffstatusResponse\n\\challenge\\0123456789abcdee\n", IgnoreReason::WrongNonce),
