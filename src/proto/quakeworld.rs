@@ -28,6 +28,9 @@ const FULL_DATAGRAM_BYTES_MAX: usize = 1_460;
 /// Most datagrams of one reply. A server has at most 32 players and 32 spectators.
 const DATAGRAMS_MAX: usize = 8;
 
+/// The ping of a bot of mvdsv.
+const MVDSV_BOT_PING: i32 = 10;
+
 /// Points that a server reports for a spectator.
 const SPECTATOR_POINTS: i64 = -9_999;
 
@@ -61,7 +64,11 @@ impl StatusQuery {
     fn snapshot(&self, completeness: Completeness) -> Option<Snapshot> {
         let (infostring, lines) = split_at_line_end(self.first.as_ref()?);
         let info = Infostring::read(infostring);
-        let list = self.player_lines();
+        let mut list = self.player_lines();
+        if info.first_value(&["*version"]).is_some_and(|version| version.starts_with(b"MVDSV")) {
+            let bots = list.players.iter_mut().filter(|p| p.ping == Some(MVDSV_BOT_PING) && !p.spectator);
+            bots.for_each(|bot| bot.bot = true);
+        }
         let is_whole = lines.is_some() && list.unparsed == 0;
         let completeness = if is_whole { completeness } else { Completeness::Partial };
         Some(Snapshot {
@@ -172,7 +179,7 @@ impl<'a> PlayerLines<'a> {
 }
 
 /// `userid frags minutes ping "name" "skin" top bottom "team"`. A spectator has `S` or -9999 as
-/// frags, a negative ping, and `\s\` before the name. Returns the team, too; empty for none.
+/// frags, a negative ping, and `\s\` before the name; a bot of FTE has `BOT:` there. Returns the team, too; empty for none.
 fn player(line: &[u8]) -> Option<(Player, &[u8])> {
     let open = line.iter().position(|&b| b == b'"')?;
     let mut columns = std::str::from_utf8(&line[..open]).ok()?.split_ascii_whitespace();
@@ -184,15 +191,15 @@ fn player(line: &[u8]) -> Option<(Player, &[u8])> {
     // A name may contain a quote; the skin after it begins with one.
     let close = memchr::memmem::find(rest, b"\" \"").or_else(|| rest.iter().position(|&b| b == b'"'))?;
     let name = &rest[..close];
-    let marked_name = name.strip_prefix(b"\\s\\");
+    let (marked_name, bot_name) = (name.strip_prefix(b"\\s\\"), name.strip_prefix(b"BOT:"));
     let frags: Option<i64> = if frags == "S" { None } else { Some(frags.parse().ok()?) };
     let spectator = marked_name.is_some() || frags.is_none_or(|frags| frags == SPECTATOR_POINTS);
     let player = Player {
-        name: quake_name(marked_name.unwrap_or(name)),
+        name: quake_name(marked_name.or(bot_name).unwrap_or(name)),
         points: frags.map(points).filter(|_| !spectator),
         ping: Some(ping.saturating_abs()),
         connected_ms: u64::try_from(minutes).ok().and_then(|minutes| minutes.checked_mul(60_000)),
-        bot: false,
+        bot: bot_name.is_some(),
         spectator,
     };
     Some((player, team(&rest[close + 1..]).unwrap_or_default()))
@@ -260,6 +267,19 @@ mod tests {
         );
         assert_eq!(snapshot.players[0].connected_ms, Some(14 * 60_000));
         assert_eq!(query.details(b"", DetailLevel::Summary).player_teams, ["red", "", ""]);
+    }
+
+    #[test]
+    fn bots_are_marked_by_their_name_or_their_ping() {
+        let bots = |version: &str| {
+            let lines = "1 5 3 10 \"frogbot\" \"\" 0 0 \"\"\n2 5 3 11 \"human\" \"\" 0 0 \"\"\n\
+                3 -9999 3 -10 \"\\s\\near\" \"\" 0 0 \"\"\n4 5 3 30 \"BOT:Sarge\" \"\" 0 0 \"\"\n";
+            let reply = datagram(&format!("\\map\\dm6\\*version\\{version}\n{lines}"));
+            let snapshot = done(StatusQuery::new().handle_datagram(7, &reply));
+            snapshot.players.into_iter().filter(|p| p.bot).map(|p| p.name.into_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(bots("MVDSV 0.36"), ["frogbot", "Sarge"]);
+        assert_eq!(bots("FTE 5.64"), ["Sarge"]);
     }
 
     #[test]
