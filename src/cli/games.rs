@@ -131,7 +131,7 @@ mod tests {
         let row = games::by_name("rust").map(GameRow::new).unwrap();
         assert_eq!(
             json::to_string(&row),
-            r#"{"kind":"known_game","id":"rust","aliases":[],"name":"Rust","protocol":"source","port":28015,"query_port":28015,"games":["rust"],"steam_app":252490,"lacks":["points"],"authentication":"challenge","source":"gamedig"}"#
+            r#"{"kind":"known_game","id":"rust","aliases":[],"name":"Rust","protocol":"source","port":28015,"query_port":28017,"games":["rust"],"steam_app":252490,"lacks":["points"],"authentication":"challenge","source":"clqd"}"#
         );
     }
 }

@@ -200,6 +200,10 @@ mod tests {
             ("ut2004://h:65535", "unreal2://h:65535"),
             ("goldsrc://h", "source://h:27015"),
             ("valheim://h", "source://h:2457"),
+            // One above the larger of the ports of the game and of RCON.
+            ("rust://h", "source://h:28017"),
+            ("unturned://h", "source://h:27015"),
+            ("dayz://h:2402", "source://h:27116"),
             ("mta://h:22003", "ase://h:22126"),
             ("bf1942://h:14567", "gamespy1://h:23000"),
             ("bf1942://h:23001", "gamespy1://h:23001"),
