@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -45,11 +46,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, JsonListError> {
         }
         File { servers: Some(servers), .. } => {
             let mut list = ServerList::new();
-            for url in servers.0.iter().flat_map(|server| &server.addresses.0) {
-                // A server that lists 0.6 and 0.7 has both on one port. One that lists only 0.7 is
-                // added, too.
-                let text = url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://"));
-                list.add(text.unwrap_or(url), "teeworlds");
+            for server in &servers.0 {
+                let addresses = server.addresses.0.iter().map(|url| {
+                    // A server that lists 0.6 and 0.7 has both on one port. One that lists only 0.7 is
+                    // added, too.
+                    let text = url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://"));
+                    text.unwrap_or(url)
+                });
+                // DDNet lists further protocols beside them, such as QUIC.
+                let is_usable = addresses.clone().any(|text| text.parse::<SocketAddr>().is_ok());
+                addresses.filter(|text| !is_usable || !text.contains("://")).for_each(|text| list.add(text, "teeworlds"));
             }
             Ok(list)
         }
@@ -117,8 +123,6 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for Limited<T,
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
 
     fn addresses(list: &ServerList) -> Vec<String> {
@@ -145,7 +149,8 @@ mod tests {
     #[test]
     fn ddnet_list_has_each_address_once() {
         let text = "\u{feff} \n{\"servers\":[{\"addresses\":[\"tw-0.6+udp://192.0.2.1:8303\",\"tw-0.7+udp://192.0.2.1:8303\"],\
-                    \"info\":{\"clients\":[{\"name\":\"x\"}]}},{\"addresses\":[\"tw-0.6+udp://[2001:db8::1]:8304\",\"tw-1+tcp://x\"]}]}";
+                    \"info\":{\"clients\":[{\"name\":\"x\"}]}},{\"addresses\":[\"tw-0.6+udp://[2001:db8::1]:8304\",\"ddnet+quic://192.0.2.1:8303\"]},\
+                    {\"addresses\":[\"tw-1+tcp://x\"]}]}";
         assert!(is_json(text.as_bytes()));
         let list = parse(text.as_bytes()).expect("a list");
         assert_eq!(addresses(&list), ["192.0.2.1:8303", "[2001:db8::1]:8304"]);
