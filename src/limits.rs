@@ -8,9 +8,9 @@ use crate::model::calendar::WEEK_MS;
 /// Longest server URL, bytes. A DNS name has at most 253; scheme and port add 24.
 pub const SERVER_URL_BYTES_MAX: usize = 280;
 
-/// Most players in one snapshot. A2S announces the count in one byte, the
-/// Quake 3 family's reply of 16,384 bytes holds at most 2,340 shortest lines
-/// (`0 0 ""\n`); no game has more than 255 slots, so 1,024 leaves space for mods.
+/// Most players in one snapshot. The Quake 3 family's reply of 16,384 bytes holds at
+/// most 2,340 shortest lines (`0 0 ""\n`). Few games have more than 255 slots: Rust's
+/// largest servers have about 1,000.
 pub const PLAYERS_MAX: usize = 1_024;
 
 /// Longest player name kept, bytes of UTF-8 after decoding. Steam allows 32

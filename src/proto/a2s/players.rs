@@ -2,13 +2,14 @@
 
 use bytes::Buf;
 
+use crate::limits::PLAYERS_MAX;
 use crate::proto::exchange::IgnoreReason;
 use crate::proto::fields::c_str;
 
 /// The player list as sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlayerReply<'a> {
-    /// Number of players that the header announces. One byte: at most 255.
+    /// Number of players that the header announces. 255: these or more.
     pub announced: u8,
     pub entries: Vec<PlayerEntry<'a>>,
 }
@@ -23,14 +24,16 @@ pub struct PlayerEntry<'a> {
 
 /// Decodes the body after `D`. Entries that a limit of the server or the network has
 /// truncated are omitted: then there are fewer than announced. Data after the last
-/// entry (The Ship's deaths and money) are not decoded.
+/// entry (The Ship's deaths and money) are not decoded. Rust cannot announce more than
+/// 255 players, but lists them.
 ///
 /// Error: the count is missing.
 pub fn decode(body: &[u8]) -> Result<PlayerReply<'_>, IgnoreReason> {
     let mut rest = body;
     let announced = rest.try_get_u8()?;
     let mut entries = Vec::with_capacity(announced.into());
-    for _ in 0..announced {
+    let entries_max = if announced == u8::MAX { PLAYERS_MAX } else { announced.into() };
+    for _ in 0..entries_max {
         match entry(&mut rest) {
             Ok(entry) => entries.push(entry),
             Err(_) => break,

@@ -191,6 +191,21 @@ fn lists_without_names_or_scores_have_no_points() {
 }
 
 #[test]
+fn list_of_more_than_255_players_goes_on_to_the_end() {
+    let mut info = info(255, 0);
+    *info.last_mut().unwrap() = 0x21;
+    info.extend_from_slice(b"mp500,cp300\0");
+    info.extend_from_slice(&252_490_u64.to_le_bytes());
+    let list = [("n", 0, 1.0); 300];
+    let snapshot = scan(&info, &players(255, &list));
+    assert_eq!((snapshot.players.len(), snapshot.completeness), (300, Completeness::Full));
+    let snapshot = scan(&info, &players(255, &list[..254]));
+    assert_eq!((snapshot.players.len(), snapshot.completeness), (254, Completeness::Partial));
+    let many = vec![("n", 0, 1.0); 1_500];
+    assert_eq!(scan(&info, &players(255, &many)).players.len(), crate::limits::PLAYERS_MAX);
+}
+
+#[test]
 fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
