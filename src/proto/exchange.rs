@@ -133,8 +133,25 @@ impl From<TryGetError> for IgnoreReason {
     }
 }
 
-/// Whether a list without missing fragments has enough entries for the announced number of players. A few
-/// may be missing because they are still connecting (docs/rules.md section 14).
+/// Whether a list without missing fragments has enough entries for the announced number of players (docs/rules.md
+/// section 14). An empty one is hidden.
 pub(super) fn has_enough_entries(listed: usize, announced: u32) -> bool {
+    (listed > 0 || announced == 0) && lacks_few_entries(listed, announced)
+}
+
+/// Whether at most those entries are missing whose players may be still connecting.
+pub(super) fn lacks_few_entries(listed: usize, announced: u32) -> bool {
     listed as u64 >= u64::from(announced.saturating_sub(2.max(announced / 10)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_list_is_enough_for_no_players_only() {
+        for (listed, announced, want) in [(0, 0, true), (0, 1, false), (0, 2, false), (1, 3, true), (1, 4, false)] {
+            assert_eq!(has_enough_entries(listed, announced), want, "{listed} of {announced}");
+        }
+    }
 }

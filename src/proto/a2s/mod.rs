@@ -15,7 +15,7 @@ use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
 use self::info::Info;
 use self::players::PlayerReply;
 use super::details::{DetailLevel, Details};
-use super::exchange::{Authentication, Exchange, IgnoreReason, Step, has_enough_entries};
+use super::exchange::{Authentication, Exchange, IgnoreReason, Step, lacks_few_entries};
 use super::text::{player_name, points, short_text};
 use crate::games::{self, Lists};
 use crate::model::{Completeness, Snapshot};
@@ -191,7 +191,9 @@ fn snapshot(t_ms: i64, info: &Info, roster: Option<PlayerReply>) -> Snapshot {
                 spectator: false,
             });
             let players: Vec<_> = if is_hidden { Vec::new() } else { players.collect() };
-            let whole = roster.announced as usize <= listed && has_enough_entries(listed, info.players);
+            // Many servers do not list bots. A list without the players is hidden, too.
+            let is_hidden = is_hidden || (listed == 0 && info.players > info.bots);
+            let whole = roster.announced as usize <= listed && lacks_few_entries(listed, info.players);
             (players, whole && !is_hidden)
         }
     };

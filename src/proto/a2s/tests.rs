@@ -134,8 +134,10 @@ fn short_or_hidden_player_list_is_partial() {
 fn short_a2s_list_is_partial() {
     let names: Vec<String> = (0..64).map(|n| format!("p{n}")).collect();
     for (announced, listed, want) in [
-        (1, 0, Completeness::Full),
-        (2, 0, Completeness::Full),
+        (0, 0, Completeness::Full),
+        (1, 0, Completeness::Partial),
+        (2, 0, Completeness::Partial),
+        (2, 1, Completeness::Full),
         (3, 0, Completeness::Partial),
         (10, 8, Completeness::Full),
         (10, 7, Completeness::Partial),
@@ -148,6 +150,14 @@ fn short_a2s_list_is_partial() {
         let snapshot = scan(&info(announced, 0), &players(listed as u8, &list));
         assert_eq!(snapshot.completeness, want, "{listed} of {announced}");
         assert_eq!((snapshot.count, snapshot.bots), (Some(announced.into()), Some(0)));
+    }
+}
+
+#[test]
+fn empty_list_is_whole_if_only_bots_are_announced() {
+    for (bots, want) in [(0, Completeness::Partial), (1, Completeness::Partial), (2, Completeness::Full)] {
+        let snapshot = scan(&info(2, bots), b"\xff\xff\xff\xffD\x00");
+        assert_eq!((snapshot.completeness, snapshot.count), (want, Some(2)), "{bots}");
     }
 }
 
