@@ -27,6 +27,9 @@ const MAX_MSGLEN_BYTES: usize = 16_384;
 /// the server's buffer may have lost a line.
 const PLAYER_LINE_BYTES_MAX: usize = 80;
 
+/// Points of a spectator of a DarkPlaces game.
+const SPECTATOR_POINTS: i64 = -666;
+
 /// One `getstatus` request, one reply.
 #[derive(Clone, Debug)]
 pub struct StatusQuery {
@@ -124,7 +127,10 @@ fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), Ig
     let (infostring, lines) = infostring_and_lines(datagram).ok_or(IgnoreReason::NotAReply)?;
     let info = Infostring::read(infostring);
     let echo = echo(&info, nonce);
-    let list = PlayerLines::read(lines.unwrap_or_default(), player_name);
+    let mut list = PlayerLines::read(lines.unwrap_or_default(), player_name);
+    if are_scores_times(&info) {
+        list.players.iter_mut().for_each(|p| p.points = p.points.filter(|&points| points == SPECTATOR_POINTS));
+    }
     // An infostring without its line end is truncated.
     let cut = lines.is_none() || list.is_truncated || datagram.len() + PLAYER_LINE_BYTES_MAX > MAX_MSGLEN_BYTES;
     let announced = announced_players(&info);
@@ -150,6 +156,14 @@ fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), Ig
         bots: None,
     };
     Ok((snapshot, echo))
+}
+
+/// Whether a lower score is better: it is the time of a race. Xonotic names the scores of players after `::`, first the one
+/// in the list, and marks those with `<`: `cts:0.8.6:P1:S9:F0:MXonotic::fastest<!!`.
+fn are_scores_times(info: &Infostring) -> bool {
+    let status = info.first_value(&["qcstatus"]).unwrap_or_default();
+    let labels = memchr::memmem::find(status, b"::").map_or(&[][..], |at| &status[at + 2..]);
+    labels.iter().take_while(|b| !b",:".contains(b)).any(|&b| b == b'<')
 }
 
 /// A mod may add its own `challenge`; ours may be at any position.
@@ -315,6 +329,23 @@ mod tests {
         assert_eq!(read("\\g_humanplayers\\0", "1 0 \"bot\"\n").completeness, Completeness::Full);
         let s = read("\\g_humanPlayers\\2", "1 2 \"a\"\n");
         assert_eq!((s.completeness, s.count), (Completeness::Partial, Some(2)));
+    }
+
+    #[test]
+    fn times_of_races_are_no_points() {
+        let points = |status: &str| {
+            let s = read(&format!("\\qcstatus\\{status}"), "2534 20 \"a\"\n-666 30 \"b\"\n0 40 \"c\"\n");
+            s.players.iter().map(|player| player.points).collect::<Vec<_>>()
+        };
+        assert_eq!(points("cts:git:P0:S9:F0:MXonotic::fastest<!!"), [None, Some(-666), None]);
+        for status in [
+            "dm:git:P0:S9:F0:MXonotic::score!!,deaths<",
+            "rc:git:P0:S9:F0:MXonotic::laps!!,time<!",
+            "ctf:git:P0:S9:F0:MXonotic::score!!:caps!!,time<:5:1:14:0",
+            "fastest<!!",
+        ] {
+            assert_eq!(points(status), [Some(2534), Some(-666), Some(0)], "{status}");
+        }
     }
 
     #[test]
