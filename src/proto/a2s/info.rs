@@ -37,6 +37,8 @@ pub struct Info {
     pub tags: Vec<u8>,
     /// Received in the `m` format.
     pub is_goldsrc_format: bool,
+    /// A proxy for spectators (HLTV, SourceTV), not the server of the game.
+    pub is_proxy: bool,
 }
 
 impl Info {
@@ -66,7 +68,8 @@ pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
     let players = rest.try_get_u8()?.into();
     let slots = rest.try_get_u8()?.into();
     let bots = rest.try_get_u8()?.into();
-    skip(&mut rest, 2)?; // server type, system
+    let is_proxy = is_proxy(rest.try_get_u8()?);
+    skip(&mut rest, 1)?; // system
     let (password, secure) = (rest.try_get_u8()? != 0, rest.try_get_u8()? != 0);
     if app == APP_THE_SHIP {
         skip(&mut rest, 3)?; // mode, witnesses, duration
@@ -87,6 +90,7 @@ pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
         secure,
         tags: Vec::new(),
         is_goldsrc_format: false,
+        is_proxy,
     };
     // A reply that ends here lacks only what is optional.
     let _ = read_extra_data(&mut rest, &mut info);
@@ -138,7 +142,8 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
     let players = rest.try_get_u8()?.into();
     let slots = rest.try_get_u8()?.into();
     let protocol = rest.try_get_u8()?;
-    skip(&mut rest, 2)?; // server type, system
+    let is_proxy = is_proxy(rest.try_get_u8()?);
+    skip(&mut rest, 1)?; // system
     let password = rest.try_get_u8()? != 0;
     let is_mod = rest.try_get_u8()?;
     let (secure, bots) = goldsrc_secure_and_bots(&mut rest, is_mod == 1).unwrap_or((false, 0));
@@ -157,6 +162,7 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
         secure,
         tags: Vec::new(),
         is_goldsrc_format: true,
+        is_proxy,
     })
 }
 
@@ -167,6 +173,11 @@ fn goldsrc_secure_and_bots(rest: &mut &[u8], is_mod: bool) -> Result<(bool, u32)
         skip(rest, 11)?; // zero, version, size, type, library
     }
     Ok((rest.try_get_u8()? != 0, rest.try_get_u8()?.into()))
+}
+
+/// By the type of the server.
+fn is_proxy(kind: u8) -> bool {
+    kind.eq_ignore_ascii_case(&b'p')
 }
 
 fn expect_type(rest: &mut &[u8], kind: u8) -> Result<(), IgnoreReason> {

@@ -94,6 +94,12 @@ impl A2sQuery {
 
     fn on_info(&mut self, t_ms: i64, info: Result<Info, IgnoreReason>) -> Step {
         match info {
+            // Its list is that of the game, whose server has it, too.
+            Ok(info) if info.is_proxy => {
+                let snapshot = snapshot(t_ms, &info, None);
+                self.info = Some(info);
+                Step::Done(Box::new(snapshot))
+            }
             // Only with a challenge: it authenticates the reply, as it does a list.
             Ok(info) if info.players == 0 && self.trusts_count && self.challenge.is_some() => {
                 let snapshot = snapshot(t_ms, &info, Some(PlayerReply::default()));

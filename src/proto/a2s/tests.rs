@@ -216,6 +216,26 @@ fn list_of_more_than_255_players_goes_on_to_the_end() {
 }
 
 #[test]
+fn proxy_for_spectators_is_not_asked_for_players() {
+    let source = |kind: &[u8]| [&info(12, 0)[..56], kind, b"l\x00\x011.0\0\x00"].concat();
+    let goldsrc = |kind: &[u8]| {
+        [&b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x0c\x10\x2f"[..], kind, b"l\0\0\0\0"]
+            .concat()
+    };
+    for kind in [b"p", b"P"] {
+        for info in [source(kind), goldsrc(kind)] {
+            let mut query = A2sQuery::new();
+            let snapshot = done(query.handle_datagram(3, &info));
+            assert_eq!((snapshot.completeness, snapshot.count, snapshot.t_ms), (Completeness::Partial, Some(12), 3));
+            assert!(snapshot.players.is_empty());
+        }
+    }
+    for info in [source(b"d"), goldsrc(b"l")] {
+        assert_eq!(A2sQuery::new().handle_datagram(3, &info), Step::Send);
+    }
+}
+
+#[test]
 fn goldsrc_double_info_reply_is_accepted() {
     let old = b"\xff\xff\xff\xffm127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x02\x10\x2fdl\x00\x00\x00\x00";
     let mut query = A2sQuery::new();
