@@ -55,7 +55,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, JsonListError> {
                 });
                 // DDNet lists further protocols beside them, such as QUIC.
                 let is_usable = addresses.clone().any(|text| text.parse::<SocketAddr>().is_ok());
-                addresses.filter(|text| !is_usable || !text.contains("://")).for_each(|text| list.add(text, "teeworlds"));
+                addresses
+                    .filter(|text| !is_usable || !text.contains("://"))
+                    .for_each(|text| list.add(text, "teeworlds"));
             }
             Ok(list)
         }
