@@ -1,7 +1,7 @@
 //! Teeworlds 0.6 and DDNet: `gie3` with a token of one byte, in the extended form of three. A
 //! vanilla server answers with `inf3` and at most 16 clients; DDNet answers with `iext` and, if
 //! the list does not fit, further `iex+` datagrams. The list is complete when it has as many
-//! clients as announced.
+//! clients as announced, unless the name of the server says that the server itself has shortened both.
 //!
 //! Servers of races have each player's best time as the score: its negative seconds, or -9999 for none. Such scores are
 //! no points.
@@ -72,7 +72,9 @@ impl InfoQuery {
             || self.players.iter().any(|player| player.points == Some(NOT_FINISHED));
         let with_points =
             |player: Player| Player { points: player.points.filter(|_| !are_times && !player.spectator), ..player };
-        let is_full = listed >= info.clients && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
+        let unlisted = if info.is_extended { None } else { clients_of_shortened(&info.hostname, listed) };
+        let is_full =
+            listed >= info.clients && unlisted.is_none() && (info.is_extended || info.clients <= VANILLA_CLIENTS_MAX);
         Snapshot {
             t_ms: self.last_received_ms,
             game: "teeworlds".to_owned(),
@@ -81,7 +83,7 @@ impl InfoQuery {
             slots: info.slots,
             players: self.players.iter().cloned().map(with_points).collect(),
             completeness: Completeness::full_if(is_full),
-            count: Some(info.clients).filter(|_| !is_full),
+            count: unlisted.or(Some(info.clients)).filter(|_| !is_full),
             bots: None,
         }
     }
@@ -189,6 +191,15 @@ impl Exchange for InfoQuery {
     }
 }
 
+/// The number of clients of a server that shortened its list for a client of the original game, which has 16 slots. DDNet
+/// then appends it to its name, `A host [45/64]`, and announces at most 16. Also for 0.7.
+pub(super) fn clients_of_shortened(hostname: &str, listed: u32) -> Option<u32> {
+    let (clients, slots) = hostname.strip_suffix(']')?.rsplit_once(" [")?.1.split_once('/')?;
+    let clients = slots.parse::<u32>().and(clients.parse::<u32>()).ok()?;
+    // With fewer, nothing is shortened, and such an end is a part of the name.
+    (clients >= VANILLA_CLIENTS_MAX && clients as usize <= PLAYERS_MAX && clients > listed).then_some(clients)
+}
+
 /// Clients: name, clan, country, score, whether they play; in the extended form a reserved
 /// string, too.
 fn read_players(rest: &mut &[u8], is_extended: bool) -> Result<Vec<Player>, IgnoreReason> {
@@ -287,6 +298,29 @@ mod tests {
         }
         assert_eq!(points("TestDDNet", ["-83", "-9999"]), [None, None]);
         assert_eq!(points("CTF", ["-83", "-70"]), [Some(-83), None]);
+    }
+
+    #[test]
+    fn list_shortened_by_the_server_is_partial() {
+        let scan = |hostname: &str, clients: usize| {
+            let number = clients.to_string();
+            let head = ["86", "0.6.5", hostname, "dm1", "DM", "0", &number, "16", &number, "16"];
+            let list = ["n", "", "0", "1", "1"].repeat(clients);
+            match query().handle_datagram(5, &reply(VANILLA, &[&head[..], &list].concat())) {
+                Step::Done(snapshot) => (snapshot.completeness, snapshot.count),
+                step => panic!("{step:?}"),
+            }
+        };
+        assert_eq!(scan("A host [45/64]", 15), (Completeness::Partial, Some(45)));
+        for (hostname, clients) in [
+            ("A host [3/64]", 3),
+            ("A host [16/16]", 16),
+            ("Server [1/2]", 0),
+            ("A host [45]", 15),
+            ("[45/64] A host", 15),
+        ] {
+            assert_eq!(scan(hostname, clients), (Completeness::Full, None), "{hostname}");
+        }
     }
 
     #[test]

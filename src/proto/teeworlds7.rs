@@ -5,6 +5,7 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::fields::{c_str, take};
 use super::nonce::Nonce;
+use super::teeworlds::clients_of_shortened;
 use super::teeworlds7_packet::{Packet, Tokens};
 use super::text::{player_name, points, short_text};
 use crate::limits::PLAYERS_MAX;
@@ -83,16 +84,18 @@ fn decode(t_ms: i64, mut rest: &[u8], browser_token: u8) -> Result<Snapshot, Ign
             Err(_) => break,
         }
     }
-    let is_full = players.len() >= clients as usize;
+    let hostname = short_text(hostname);
+    let unlisted = clients_of_shortened(&hostname, u32::try_from(players.len()).unwrap_or(u32::MAX));
+    let is_full = players.len() >= clients as usize && unlisted.is_none();
     Ok(Snapshot {
         t_ms,
         game: "teeworlds".to_owned(),
         map: short_text(map),
-        hostname: short_text(hostname),
+        hostname,
         slots,
         players,
         completeness: Completeness::full_if(is_full),
-        count: Some(clients).filter(|_| !is_full),
+        count: unlisted.or(Some(clients)).filter(|_| !is_full),
         bots: None,
     })
 }
@@ -213,6 +216,19 @@ mod tests {
             [("One", Some(7), false, false), ("Two", None, true, false), ("Bot", Some(108), false, true)]
         );
         assert_eq!(snapshot.completeness, Completeness::Full);
+    }
+
+    #[test]
+    fn list_shortened_by_the_server_is_partial() {
+        let texts = b"0.7.5\0A host [45/64]\0\0dm1\0DM\0";
+        let numbers = [0, 1, 1, 16, 1, 16];
+        let token = [TOKEN[3] & 0x3f];
+        let list = b"One\0\0\x00\x07\x00";
+        let reply = [b"\x21", &TOKEN[..], &SERVER_TOKEN, REPLY, &token, texts, &numbers, list].concat();
+        let mut query = query();
+        assert_eq!(query.handle_datagram(0, &token_reply()), Step::Send);
+        let Step::Done(snapshot) = query.handle_datagram(0, &reply) else { panic!() };
+        assert_eq!((snapshot.completeness, snapshot.count), (Completeness::Partial, Some(45)));
     }
 
     #[test]
