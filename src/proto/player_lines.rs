@@ -1,9 +1,16 @@
 //! Player lines of the Quake 2 and Quake 3 families, `score ping "name"`.
 
+use super::quake_text::quake_name;
 use super::text::{player_name, points, short_text};
 use crate::limits::{PLAYERS_MAX, POINTS_ABS_MAX};
 use crate::model::Player;
-use crate::model::name::Name;
+
+/// They differ in the characters of names, and in what a second text of a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Quake2,
+    Quake3,
+}
 
 /// The player lines of a reply.
 pub(super) struct PlayerLines {
@@ -15,8 +22,7 @@ pub(super) struct PlayerLines {
 }
 
 impl PlayerLines {
-    /// `decode_name`: the character set of the game.
-    pub(super) fn read(lines: &[u8], decode_name: fn(&[u8]) -> Name) -> PlayerLines {
+    pub(super) fn read(lines: &[u8], family: Family) -> PlayerLines {
         let mut list = PlayerLines { players: Vec::new(), unparsed: 0, is_truncated: false };
         for line in lines.split_inclusive(|&b| b == b'\n') {
             let Some(line) = line.strip_suffix(b"\n") else {
@@ -29,7 +35,7 @@ impl PlayerLines {
             if line.is_empty() {
                 continue;
             }
-            match player(line, decode_name) {
+            match player(line, family) {
                 Some(player) if list.players.len() < PLAYERS_MAX => list.players.push(player),
                 _ => list.unparsed += 1,
             }
@@ -40,8 +46,8 @@ impl PlayerLines {
 
 /// The teams of the players that [`PlayerLines::read`] returns, in the same order.
 pub(super) fn player_teams(lines: &[u8]) -> Vec<String> {
-    // The character set of names does not decide whether a line can be decoded.
-    let is_player = |line: &&[u8]| player(line, player_name).is_some();
+    // The family does not decide whether a line can be decoded.
+    let is_player = |line: &&[u8]| player(line, Family::Quake3).is_some();
     let complete = lines.split_inclusive(|&b| b == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
     let lines = complete.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(is_player);
     lines.take(PLAYERS_MAX).map(|line| short_text(team(line))).collect()
@@ -57,13 +63,14 @@ fn team(line: &[u8]) -> &[u8] {
 
 /// `score ping "name"`. Xonotic has a team before the name, Warsow after it. The name may contain quotes, so it ends at the
 /// last quote. FTE has the team as another text before the name, an extension of Call of Duty the player's number as one after
-/// it.
-fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
+/// it, and Alien Arena (Quake 2) an address as one after it.
+fn player(line: &[u8], family: Family) -> Option<Player> {
     let open = line.iter().position(|&b| b == b'"')?;
     let close = line.iter().rposition(|&b| b == b'"').filter(|&close| close > open)?;
     let texts = &line[open + 1..close];
     let name = match memchr::memmem::find(texts, b"\" \"") {
         None => texts,
+        Some(end) if family == Family::Quake2 => &texts[..end],
         Some(end) if texts[end + 3..].iter().all(u8::is_ascii_digit) => &texts[..end],
         Some(end) => &texts[end + 3..],
     };
@@ -71,7 +78,10 @@ fn player(line: &[u8], decode_name: fn(&[u8]) -> Name) -> Option<Player> {
     let score = score(columns.next()?)?;
     let ping: i32 = columns.next()?.parse().ok()?;
     Some(Player {
-        name: decode_name(name),
+        name: match family {
+            Family::Quake2 => quake_name(name),
+            Family::Quake3 => player_name(name),
+        },
         points: Some(points(score)),
         ping: (ping >= 0).then_some(ping),
         ..Player::default()
@@ -96,10 +106,10 @@ mod tests {
     fn team_is_before_or_after_the_name_and_belongs_to_its_player() {
         let lines = b"3 40 14 \"blue \"x\" one\"\n\nnonsense\n5 40 \"none\"\r\n-1 0 \"warsow\" 2\n7 8 5 \"cut\"";
         for texts in ["\"Bob\"", "\"Bob\" \"1234\"", "\"red\" \"Bob\""] {
-            let list = PlayerLines::read(format!("5 30 {texts}\n").as_bytes(), player_name);
+            let list = PlayerLines::read(format!("5 30 {texts}\n").as_bytes(), Family::Quake3);
             assert_eq!(list.players[0].name, "Bob", "{texts}");
         }
-        let list = PlayerLines::read(lines, player_name);
+        let list = PlayerLines::read(lines, Family::Quake3);
         let names: Vec<_> = list.players.iter().map(|player| player.name.as_str()).collect();
         assert_eq!(names, ["blue \"x\" one", "none", "warsow"]);
         assert_eq!(player_teams(lines), ["14", "", "2"]);

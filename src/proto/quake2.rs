@@ -4,8 +4,7 @@
 use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
-use super::player_lines::{PlayerLines, player_teams};
-use super::quake_text::quake_name;
+use super::player_lines::{Family, PlayerLines, player_teams};
 use crate::model::{Completeness, Snapshot};
 
 const HEADER: &[u8] = b"\xff\xff\xff\xffprint\n";
@@ -16,6 +15,9 @@ const HEADER: &[u8] = b"\xff\xff\xff\xffprint\n";
 const STATUS_BYTES_MIN: usize = 1_384;
 const STATUS_BYTES_MAX: usize = 1_400 - HEADER.len();
 const PLAYER_LINE_BYTES_MAX: usize = 40;
+
+/// The game whose bots have a ping of 0.
+const ALIEN_ARENA: &str = "arena";
 
 /// One `status` request, one reply.
 #[derive(Clone, Debug, Default)]
@@ -57,12 +59,16 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
     }
     let (infostring, lines) = split_at_line_end(without_final_zeros(body));
     let info = Infostring::read(infostring);
-    let list = PlayerLines::read(lines.unwrap_or_default(), quake_name);
+    let mut list = PlayerLines::read(lines.unwrap_or_default(), Family::Quake2);
+    let game = info.game(&["gamename", "game", "gamedir"], "baseq2");
+    if game.eq_ignore_ascii_case(ALIEN_ARENA) {
+        list.players.iter_mut().for_each(|player| player.bot = player.ping == Some(0));
+    }
     let may_be_cut = (STATUS_BYTES_MIN - PLAYER_LINE_BYTES_MAX..=STATUS_BYTES_MAX).contains(&body.len());
     let is_full = lines.is_some() && !list.is_truncated && list.unparsed == 0 && !may_be_cut;
     Ok(Snapshot {
         t_ms,
-        game: info.game(&["gamename", "game", "gamedir"], "baseq2"),
+        game,
         map: info.text(&["mapname", "map"]),
         hostname: info.text(&["hostname"]),
         slots: info.number(&["maxclients"]).unwrap_or(0),
@@ -76,6 +82,17 @@ pub fn decode(t_ms: i64, datagram: &[u8]) -> Result<Snapshot, IgnoreReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn alien_arena_has_an_address_after_the_name_and_bots() {
+        for (game, has_bots) in [("arena", true), ("baseq2", false)] {
+            let lines = "7 48 \"Ann\" \"127.0.0.1\" 1\n3 0 \"Cyborg\" \"127.0.0.1\" 2\n";
+            let s = decode(0, &[HEADER, format!("\\gamename\\{game}\n{lines}").as_bytes()].concat()).unwrap();
+            let players: Vec<_> = s.players.iter().map(|p| (p.name.as_str(), p.points, p.ping, p.bot)).collect();
+            assert_eq!(players, [("Ann", Some(7), Some(48), false), ("Cyborg", Some(3), Some(0), has_bots)]);
+            assert_eq!(s.completeness, Completeness::Full);
+        }
+    }
 
     #[test]
     fn list_that_may_be_cut_is_partial() {

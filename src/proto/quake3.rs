@@ -10,8 +10,7 @@ use super::details::{DetailLevel, Details};
 use super::exchange::{Authentication, Exchange, IgnoreReason, Step};
 use super::infostring::{Infostring, split_at_line_end, without_final_zeros};
 use super::nonce::Nonce;
-use super::player_lines::{PlayerLines, player_teams};
-use super::text::player_name;
+use super::player_lines::{Family, PlayerLines, player_teams};
 use crate::limits::PLAYERS_MAX;
 use crate::model::{Completeness, Snapshot};
 
@@ -127,7 +126,7 @@ fn read(t_ms: i64, datagram: &[u8], nonce: Nonce) -> Result<(Snapshot, Echo), Ig
     let (infostring, lines) = infostring_and_lines(datagram).ok_or(IgnoreReason::NotAReply)?;
     let info = Infostring::read(infostring);
     let echo = echo(&info, nonce);
-    let mut list = PlayerLines::read(lines.unwrap_or_default(), player_name);
+    let mut list = PlayerLines::read(lines.unwrap_or_default(), Family::Quake3);
     if are_scores_times(&info) {
         list.players.iter_mut().for_each(|p| p.points = p.points.filter(|&points| points == SPECTATOR_POINTS));
     }
