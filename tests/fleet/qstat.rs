@@ -94,7 +94,7 @@ fn clqd_query_agrees_with_qstat() {
         assert!(qstat.players.is_empty() && !clqd.players.is_empty(), "{address}: {qstat:?}");
         let truth = fleet.snapshot(number);
         let mut listed: Vec<_> =
-            truth.players.into_iter().map(|player| (player.name.into_string(), player.points.unwrap())).collect();
+            truth.players.into_iter().map(|player| (player.name.into_string(), player.points.unwrap_or(0))).collect();
         listed.sort();
         assert_eq!((&clqd.players, &clqd.hostname), (&listed, &truth.hostname), "{address}");
         *only_clqd.entry(format!("{split:?}")).or_insert(0) += 1;
@@ -149,7 +149,7 @@ fn clqd_query(fleet: &Fleet, list: PathBuf) -> BTreeMap<String, ServerView> {
     let seen = servers.iter().map(|server| {
         let players = server["players"].as_array().expect("players").iter();
         let mut players: Vec<_> =
-            players.map(|player| (text(&player["name"]), player["points"].as_i64().expect("points"))).collect();
+            players.map(|player| (text(&player["name"]), player["points"].as_i64().unwrap_or(0))).collect();
         players.sort();
         let slots = server["slots"].as_u64().expect("slots");
         let seen = ServerView { hostname: text(&server["hostname"]), map: text(&server["map"]), slots, players };

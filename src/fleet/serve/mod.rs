@@ -171,7 +171,12 @@ impl Fleet {
         let now_ms = self.now_ms();
         let mut world = self.shared.lock();
         world.advance(server, now_ms);
-        world.snapshot(server)
+        let mut snapshot = world.snapshot(server);
+        if world.protocol(server) == Protocol::Source {
+            // The 0 of an entry without a name is no score.
+            snapshot.players.iter_mut().filter(|player| player.name.is_empty()).for_each(|player| player.points = None);
+        }
+        snapshot
     }
 
     /// Advances all servers to the current time, in batches, so that replies continue.

@@ -133,7 +133,7 @@ fn source_servers_require_their_challenge_and_list_their_players() {
             let name = player.name.as_bytes();
             assert_eq!(&reply[at + 1..at + 1 + name.len()], name);
             at += 2 + name.len();
-            assert_eq!(reply[at..at + 4], (player.points.unwrap() as i32).to_le_bytes());
+            assert_eq!(reply[at..at + 4], (player.points.unwrap_or(0) as i32).to_le_bytes());
             at += 8;
             players_seen += 1;
         }

@@ -130,8 +130,8 @@ impl World {
     /// The snapshot that a scan without faults returns at the time that the server has
     /// reached, equal to what the reply decodes to. Bots have ping 0 and no mark, as in the
     /// Quake 3 protocol. Source servers announce their number, and they are marked if no
-    /// player is on the server. A player who has just joined a Source server has neither name nor points yet;
-    /// on others the ping is 999. The snapshot is partial where a server shows only the number of
+    /// player is on the server. A player who has just joined a Source server has no name yet, and
+    /// 0 points, which are not read; on others the ping is 999. The snapshot is partial where a server shows only the number of
     /// its players: SA-MP with more than 100, and Bedrock.
     pub fn snapshot(&mut self, server: u32) -> Snapshot {
         let index = server as usize;
@@ -158,7 +158,6 @@ impl World {
             Player {
                 name: name.into(),
                 points: match p.spectating {
-                    _ if nameless => None,
                     true if protocol.marks_spectators() => None,
                     true => Some(spectator_points),
                     false => game.has_points.then_some(i64::from(p.points)),

@@ -351,7 +351,7 @@ impl Run {
         assert!(snapshot.players.iter().all(|p| !p.name.contains(SPOOFED_NAME)), "{url}: spoofed {snapshot:?}");
         if snapshot.completeness == Completeness::Full {
             let list: network::List =
-                snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
+                snapshot.players.iter().map(|p| (p.name.to_string(), p.points.unwrap_or(0))).collect();
             assert!(
                 self.network.sent_lists(ended.address).any(|sent| *sent == list),
                 "{url} did not send {snapshot:?}"

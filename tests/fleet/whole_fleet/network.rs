@@ -179,7 +179,7 @@ impl VirtualNetwork {
         let Some(answer) = answer else { return };
         if answer == Answer::Players {
             let players = self.world.snapshot(server).players;
-            let list = players.iter().map(|p| (p.name.to_string(), p.points.unwrap())).collect();
+            let list = players.iter().map(|p| (p.name.to_string(), p.points.unwrap_or(0))).collect();
             self.sent_lists.entry(to).or_default().push((now_ms, list));
         }
         if fault.is_none() {
