@@ -410,14 +410,16 @@ mod tests {
 
     #[test]
     fn list_shorter_than_the_teams_is_partial() {
-        for (sizes, is_full) in [(2, true), (3, false)] {
+        let alice = player(0, 0, 1, 2, 1, "Alice", "");
+        for (sizes, players, is_full) in [(3, &[&alice[..]][..], true), (4, &[&alice[..]], false), (1, &[], false)] {
             let mut game = REAL_GAME.to_vec();
             game[12..24].fill(0);
             game[13] = sizes;
-            let reply = [b"BZFS0221\x00", &game[..], b"\0\x04qp\0\x08\0\0"].concat();
+            let list = [b"\0\x04qp\0\x08\0", &[players.len() as u8][..], &players.concat()].concat();
+            let reply = [b"BZFS0221\x00", &game[..], &list].concat();
             let snapshot = done(BzflagQuery::new().handle_datagram(1, &reply));
             assert_eq!(snapshot.completeness, Completeness::full_if(is_full));
-            assert_eq!(snapshot.count, (!is_full).then_some(3));
+            assert_eq!(snapshot.count, (!is_full).then_some(sizes.into()));
         }
         // No team is counted in this style.
         let mut reply = real_reply();
