@@ -144,10 +144,14 @@ impl Fixture {
         rebuilder.import_step(state, log).expect("a step")
     }
 
-    /// Empties the servers, then compares every row and rating of the all-time window with that
-    /// of the week.
     #[track_caller]
     fn check(&mut self) {
+        self.check_window(ALL_TIME);
+    }
+
+    /// Empties the servers, then compares every row and rating of a window with that of the week.
+    #[track_caller]
+    fn check_window(&mut self, window: WindowKey) {
         for server in 0..SERVERS {
             let t_ms = FROM_MS + i64::from(self.step) * 120_000 + i64::from(server);
             scans::apply_snapshot(self.state(), url(server).as_str(), scans::snapshot::<&str>(t_ms, []));
@@ -157,7 +161,7 @@ impl Fixture {
         let week = WindowKey::from(Calendar::default().week(FROM_MS));
         let mut rows = 0;
         for server in (1..=SERVERS).map(ServerKey) {
-            let (want, got) = (store.rows(week, server).unwrap(), store.rows(ALL_TIME, server).unwrap());
+            let (want, got) = (store.rows(week, server).unwrap(), store.rows(window, server).unwrap());
             assert_eq!(got.len(), want.len(), "{server:?}");
             want.iter().zip(&got).for_each(|(want, got)| assert_eq!(got, want, "{server:?}"));
             rows += want.len();
@@ -165,7 +169,7 @@ impl Fixture {
         assert!(rows > 2_000, "{rows}: more than one step imports");
         for player in (1..=rows as u32 + 9).map(PlayerKey) {
             let want = store.player_window(week, player).unwrap();
-            assert_eq!(store.player_window(ALL_TIME, player).unwrap(), want, "{player:?}");
+            assert_eq!(store.player_window(window, player).unwrap(), want, "{player:?}");
         }
     }
 }
@@ -220,6 +224,34 @@ fn restart_during_import_begins_it_again() {
     fixture.begin();
     (1..1_000).find(|_| fixture.step()).expect("an end");
     fixture.check();
+}
+
+#[test]
+fn type_added_during_recomputation_is_complete() {
+    let mut fixture = Fixture::new(60);
+    let windows = fixture.state().engine.model().recomputable_windows(i64::MIN);
+    fixture.state().apply_rebuild(&RebuildStep::Begin { windows }).expect("a store");
+    fixture.begin();
+    (0..5).for_each(|_| assert!(!fixture.step()));
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+}
+
+#[test]
+fn type_added_during_import_is_complete() {
+    let mut fixture = Fixture::new(60);
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    (0..5).for_each(|_| assert!(!fixture.step()));
+    let with_month = settings(&["all-time", "month"]);
+    let month = with_month.windows.windows_at(FROM_MS).into_iter().find(|window| window.kind == WindowType::MONTH);
+    fixture.state().engine.reload(with_month);
+    fixture.begin();
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+    fixture.check_window(month.expect("it is configured"));
 }
 
 /// Settings whose rules ignore some names.

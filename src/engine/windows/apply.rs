@@ -41,6 +41,10 @@ impl Engine {
         };
         let valid: Vec<WindowState> = windows.iter().filter(is_valid).copied().collect();
         global.meta.importing = valid.iter().map(|state| state.window).collect();
+        // A type without any has all of its windows, and its next one opens as usual.
+        for state in &mut global.meta.types {
+            state.rebuilding &= valid.iter().any(|of_type| of_type.window.kind == state.kind);
+        }
         for state in valid.iter().filter(|state| state.window.week().is_none()) {
             let windows = &mut global.meta.windows;
             if let Err(at) = windows.binary_search_by_key(&state.window, |state| state.window) {

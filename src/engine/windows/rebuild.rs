@@ -71,9 +71,12 @@ impl GlobalState {
         self.has_rebuilding_type(window) && (!self.is_kept(window) || self.is_importing(window))
     }
 
-    /// Whether nothing is credited to a window yet: the import of its type has not begun.
+    /// Whether nothing is credited to a window yet: the import of its type has not begun. That of other windows may
+    /// have, if a reload has added the type meanwhile.
     pub(in crate::engine) fn awaits_import(&self, window: WindowKey) -> bool {
-        self.has_rebuilding_type(window) && !self.is_kept(window) && self.meta.importing.is_empty()
+        self.has_rebuilding_type(window)
+            && !self.is_kept(window)
+            && self.meta.importing.iter().all(|importing| importing.kind != window.kind)
     }
 
     fn has_rebuilding_type(&self, window: WindowKey) -> bool {
