@@ -20,6 +20,7 @@ use crate::api::{Access, Answer, ApiError, ErrorCode, Line, LineOf, Progress, Re
 use crate::engine::ViewError;
 use crate::model::ServerKey;
 use crate::model::calendar::week_label;
+use crate::schedule::TURNS_PER_S;
 use crate::view::board::BoardsSelector;
 use crate::view::export::ExportRow;
 use crate::view::session::ExportedSession;
@@ -281,7 +282,9 @@ impl Run for Rescan {
         let started = shared.engine.call(move |thread| thread.start_rescan(self.servers)).await??;
         let StartedRescan { servers, mode, mut results } = started;
         let settings = shared.config.lock().expect("config lock poisoned").scan_settings();
-        let expected_ms = Some(settings.duration_ms_max(mode, servers));
+        // They become due in turn.
+        let last_ms = servers * 1_000 / u64::from(TURNS_PER_S) + settings.duration_ms_max(mode, 1);
+        let expected_ms = Some(settings.duration_ms_max(mode, servers).max(last_ms));
         lines.progress(Progress { servers: Some(servers), expected_ms }).await?;
         let mut n = 0;
         loop {

@@ -24,7 +24,7 @@ pub enum Added {
 pub enum KnownScan {
     /// The server answers, or its first scan has not ended: it is scanned as planned.
     AsPlanned,
-    /// The server is of class 6 or 7 and is scanned now.
+    /// The server is of class 6 or 7 and is scanned now, or in its turn if many are requested.
     Requested,
     /// The server is of class 6 or 7, and adding it again requested a scan less than a day ago.
     RequestedEarlier {
@@ -164,9 +164,10 @@ impl Engine {
         if server_state.added_again_ms.is_some_and(waits) {
             return KnownScan::RequestedEarlier { next_scan_ms: self.model.schedule.due_ms(key) };
         }
+        // An import may add many of them.
         server_state.added_again_ms = Some(now_ms);
         server_state.scan_requested = true;
-        self.model.schedule.schedule_now(key, now_ms);
+        self.model.schedule.schedule_in_turn(key, now_ms);
         KnownScan::Requested
     }
 
@@ -214,7 +215,7 @@ impl Engine {
         Ok(Greylisted::Changed)
     }
 
-    /// Makes servers due now; their notices have `requested` set. Returns the servers.
+    /// Makes servers due now, many of them in turn; their notices have `requested` set. Returns the servers.
     pub fn rescan(&mut self, which: &RescanTarget, now_ms: i64) -> Result<Vec<ServerKey>, AdminError> {
         let keys: Vec<ServerKey> = match which {
             RescanTarget::Url(url) => vec![self.model.find_key(url)?],
@@ -223,7 +224,12 @@ impl Engine {
         };
         for &key in &keys {
             self.model.servers.get_mut(key).expect("listed servers exist").scan_requested = true;
-            self.model.schedule.schedule_now(key, now_ms);
+            match which {
+                RescanTarget::Url(_) => self.model.schedule.schedule_now(key, now_ms),
+                RescanTarget::Class(_) | RescanTarget::AllUnknown => {
+                    self.model.schedule.schedule_in_turn(key, now_ms);
+                }
+            }
         }
         Ok(keys)
     }

@@ -219,3 +219,50 @@ fn adding_a_failed_server_again_requests_a_scan_once_a_day() {
         assert_eq!(scan(&mut run), KnownScan::AsPlanned, "it answers");
     }
 }
+
+/// A scanner with 20,000 places, like the default of `scan.scans_in_flight_max`. A silent server takes two minutes in
+/// exception mode.
+#[test]
+fn rescan_of_many_failed_servers_leaves_places_for_live_ones() {
+    const FAILED: u32 = 30_000;
+    const SILENT_MS: i64 = 2 * MINUTE_MS;
+    const PLACES: usize = 20_000;
+    let mut run = Run::new(None);
+    (0..FAILED).for_each(|n| _ = run.add(&format!("quake3://10.1.{}.{}:27960", n / 250, n % 250 + 1)));
+    run.scan_until(START_MS + MINUTE_MS, &[]);
+    run.add(SERVER);
+    let now_ms = run.now_ms + MINUTE_MS;
+    run.scan_until(now_ms, &[SERVER]);
+    run.state().engine.rescan(&RescanTarget::AllUnknown, now_ms).unwrap();
+    let (mut silent, mut live, mut retried) = (std::collections::VecDeque::new(), Vec::new(), 0);
+    for t_ms in (now_ms..now_ms + 15 * MINUTE_MS).step_by(100) {
+        let state = run.state();
+        let outcome = |probe: &clqd::engine::Probe, outcome| Event::Scanned {
+            server: probe.server,
+            id: probe.id,
+            sent_ms: Some(t_ms),
+            outcome,
+        };
+        while silent.front().is_some_and(|(end_ms, _)| *end_ms <= t_ms) {
+            let (_, probe) = silent.pop_front().unwrap();
+            state.handle(outcome(&probe, Outcome::Miss { t_ms, reason: "timeout".to_owned() })).unwrap();
+        }
+        while silent.len() < PLACES
+            && let Some(probe) = state.engine.poll_probe(t_ms)
+        {
+            if probe.url.as_str() == SERVER {
+                let players = ["a", "b", "c"].map(|name| (name, 1));
+                state.handle(outcome(&probe, Outcome::Snapshot(scans::snapshot(t_ms, players)))).unwrap();
+                live.push(t_ms);
+            } else {
+                retried += 1;
+                silent.push_back((t_ms + SILENT_MS, probe));
+            }
+        }
+        assert!(silent.len() <= PLACES / 4, "{} silent scans at once", silent.len());
+    }
+    assert_eq!(retried, FAILED, "each is scanned once");
+    let longest = live.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(live[0] - now_ms <= 10 * MINUTE_MS + 100, "class 2 until its first list with players");
+    assert!(longest <= 4 * MINUTE_MS, "{longest} ms between two scans of {live:?}");
+}

@@ -49,7 +49,8 @@ impl Engine {
         }
         self.reschedule_all(now_ms);
         let requested = self.model.servers.iter().filter(|(_, it)| it.scan_requested && !it.record.removed);
-        requested.for_each(|(server, _)| self.model.schedule.schedule_now(server, now_ms));
+        self.model.schedule.forget_turns();
+        requested.for_each(|(server, _)| self.model.schedule.schedule_in_turn(server, now_ms));
         self.model.global.enqueue(OutboxKey::LaterRows);
         let (weeks, calendar) = (self.model.global.meta.weeks.clone(), self.model.global.calendar);
         for state in weeks.iter().filter(|state| calendar.week_end_ms(state.week) > now_ms) {
