@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::engine::{CorrectionError, Engine, ReadError, ReadModel, RemovedPlayer, StateReader, ViewError};
 use crate::model::name::Name;
+use crate::model::server::ServerRecord;
 use crate::model::{ForgottenPlaceholder, GameKey, NameHash, PlayerKey, ServerKey, Snapshot};
 use crate::rank::NameRules;
 use crate::view::board::PlayerSelector;
@@ -174,7 +175,10 @@ impl Engine {
         names: &[String],
     ) -> Result<usize, ReadError> {
         for (server, server_state) in self.model.servers.iter_mut() {
-            let mut changed = false;
+            // Views hold all records: one that is borrowed to be changed is copied.
+            if !concerns(&server_state.record, game, player, names) {
+                continue;
+            }
             for entry in server_state
                 .record
                 .last_snapshot
@@ -186,22 +190,14 @@ impl Engine {
                 if names.iter().any(|name| entry.name == *name) {
                     (entry.name, entry.display) = Default::default();
                     entry.presence = None;
-                    changed = true;
                 }
             }
-            let left = &mut server_state.record.recent.left;
-            let before = left.len();
-            left.retain(|(left, _)| *left != player);
-            changed |= left.len() < before;
+            server_state.record.recent.left.retain(|(left, _)| *left != player);
             if let Some(screening) = &mut server_state.record.screening {
-                let before = screening.bot_names.len();
                 screening.bot_names.retain(|bot| !names.iter().any(|name| bot == name));
-                changed |= screening.bot_names.len() < before;
             }
-            if changed {
-                server_state.name_index = None;
-                self.model.global.server_changed(server);
-            }
+            server_state.name_index = None;
+            self.model.global.server_changed(server);
         }
         self.model.global.delete_sessions(source, player)?;
         let servers = source.servers_with_best(player)?;
@@ -212,4 +208,12 @@ impl Engine {
         }
         Ok(rows)
     }
+}
+
+/// Whether a record has one of the names, or the player.
+fn concerns(record: &ServerRecord, game: GameKey, player: PlayerKey, names: &[String]) -> bool {
+    let entries = record.last_snapshot.iter().filter(|last| last.game == game).flat_map(|last| &last.entries);
+    let bot_names = record.screening.iter().flat_map(|screening| &screening.bot_names);
+    entries.map(|entry| &entry.name).chain(bot_names).any(|known| names.iter().any(|name| known == name))
+        || record.recent.left.iter().any(|(left, _)| *left == player)
 }

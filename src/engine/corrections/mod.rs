@@ -13,7 +13,7 @@ use super::{Engine, GlobalState, ReadError, ReadModel, RemovedPlayer, StateReade
 use crate::engine::boards::dirty::Groups;
 use crate::engine::boards::group::Group;
 use crate::model::commit::RowKey;
-use crate::model::server::Presence;
+use crate::model::server::{Presence, ServerRecord};
 use crate::model::{GameKey, NameHash, OutboxKey, PlayerKey, ServerKey, WindowKey};
 use crate::view::board::PlayerSelector;
 
@@ -163,7 +163,13 @@ impl Engine {
         from: PlayerKey,
         into: PlayerKey,
     ) -> Result<(), ReadError> {
-        let Some(server_state) = self.model.servers.get_mut(server) else { return Ok(()) };
+        let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
+        // Views hold all records: one that is borrowed to be changed is copied.
+        let concerns = |record: &ServerRecord| {
+            record.presences().any(is_of_both) || record.recent.left.iter().any(|(player, _)| *player == from)
+        };
+        let server_state = self.model.servers.get_mut(server).filter(|it| concerns(&it.record));
+        let Some(server_state) = server_state else { return Ok(()) };
         let global = &mut self.model.global;
         for (player, _) in server_state.record.recent.left.iter_mut().filter(|(player, _)| *player == from) {
             *player = into;
@@ -171,7 +177,6 @@ impl Engine {
         }
         let Some(last) = &mut server_state.record.last_snapshot else { return Ok(()) };
         let entries = last.entries.iter_mut();
-        let is_of_both = |presence: &Presence| presence.player == from || presence.player == into;
         let mut presences: Vec<&mut Option<Presence>> = entries
             .map(|entry| &mut entry.presence)
             .filter(|presence| presence.as_ref().is_some_and(is_of_both))
@@ -284,5 +289,78 @@ impl GlobalState {
         // yet, and marking them later does not find the rows of this player.
         let left: Groups = std::iter::once(Group::Game(game)).chain(self.all_tags().map(Group::Tag)).collect();
         self.board_cache.mark_dirty_leaving(window, player, &left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::board::window::WindowTypes;
+    use crate::engine::{EngineSettings, Event, Outcome};
+    use crate::model::calendar::Calendar;
+    use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
+    use crate::state::State;
+    use crate::store::StoreSettings;
+    use crate::view::board::PlayerSelector;
+
+    const T_MS: i64 = 1_763_942_400_000;
+
+    /// Two servers with a player each, and a third one with two.
+    fn state(dir: &std::path::Path) -> State {
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let windows = WindowTypes::new(Calendar::default(), ["all-time".parse().unwrap()]).unwrap();
+        let mut state = State::open(dir, store, EngineSettings { windows, ..EngineSettings::default() }).unwrap();
+        for (server, players) in [("one", &["a"][..]), ("two", &["b"]), ("three", &["c", "d"])] {
+            let player = |name: &&str| Player { name: (*name).into(), points: Some(1), ..Player::default() };
+            let snapshot = Snapshot {
+                t_ms: T_MS,
+                game: "baseq3".into(),
+                map: "q3dm17".into(),
+                hostname: String::new(),
+                slots: 16,
+                players: players.iter().map(player).collect(),
+                completeness: Completeness::Full,
+                count: None,
+                bots: None,
+            };
+            let url = ServerUrl::parse(&format!("quake3://{server}:1")).unwrap();
+            state.handle(Event::Replayed { url, outcome: Outcome::Snapshot(snapshot) }).unwrap();
+        }
+        state.commit().unwrap();
+        state
+    }
+
+    /// Which records were copied by a change, while a view holds all of them.
+    fn copied(state: &mut State, change: impl FnOnce(&mut State)) -> [bool; 3] {
+        let replica = state.engine.replica();
+        change(state);
+        [1, 2, 3].map(|server| {
+            let [now, before] = [state.engine.model(), &replica].map(|it| it.shared_record(ServerKey(server)).unwrap());
+            !Arc::ptr_eq(&now, &before)
+        })
+    }
+
+    #[test]
+    fn only_records_that_change_are_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut state = state(dir.path());
+        let named = |name: &str| PlayerSelector::Name(name.to_owned());
+        let merge = |state: &mut State| {
+            let State { engine, store } = state;
+            engine.merge_players(store, "baseq3", &named("d"), &named("c")).unwrap();
+            state.commit().unwrap();
+        };
+        assert_eq!(copied(&mut state, merge), [false, false, true]);
+        let forget = |state: &mut State| {
+            let State { engine, store } = state;
+            engine.forget_player(store, "baseq3", &named("b"), T_MS).unwrap();
+            state.commit().unwrap();
+        };
+        assert_eq!(copied(&mut state, forget), [false, true, false]);
+        let delete = |state: &mut State, window| state.engine.delete_windows(&[window]);
+        let hour = WindowKey { kind: WindowType::HOUR, index: 1 };
+        assert_eq!(copied(&mut state, |state| delete(state, hour)), [false; 3]);
+        assert_eq!(copied(&mut state, |state| delete(state, WindowKey::ALL_TIME)), [true, false, false]);
     }
 }

@@ -19,6 +19,7 @@ use crate::engine::week_close::final_positions::FinalPositions;
 use crate::model::commit::{RowKey, WeekPhase, WeekState};
 use crate::model::packed_series::PackedSeries;
 use crate::model::row::PlayerWindow;
+use crate::model::server::ServerRecord;
 use crate::model::{OutboxKey, PlayerKey, ServerKey, WeekKey, WindowKey};
 use crate::rank::server_ranks::server_ranks;
 use crate::series::slots;
@@ -388,24 +389,24 @@ impl Engine {
 
     /// Moves the live rows of a week to the pending rows.
     fn flush_live_rows(&mut self, server: ServerKey, week: WeekKey) {
-        let Some(server_state) = self.model.servers.get_mut(server) else { return };
+        let holds = |record: &ServerRecord| {
+            let mut rows = record.presences().flat_map(|presence| &presence.rows);
+            rows.any(|(window, _)| window.week() == Some(week)) || record.map_time.is_some_and(|map| map.week == week)
+        };
+        // Views hold all records: one that is borrowed to be changed is copied.
+        let Some(server_state) = self.model.servers.get_mut(server).filter(|it| holds(&it.record)) else { return };
         let global = &mut self.model.global;
-        let mut changed = false;
         for entry in server_state.record.last_snapshot.iter_mut().flat_map(|last| &mut last.entries) {
             let Some(presence) = &mut entry.presence else { continue };
             if let Some(at) = presence.rows.iter().position(|(window, _)| window.week() == Some(week)) {
                 let (window, row) = presence.rows.remove(at);
                 global.put_row(RowKey { window, server, player: presence.player }, &row);
-                changed = true;
             }
         }
         if server_state.record.map_time.is_some_and(|m| m.week == week) {
             global.flush_map_time(server, server_state.record.map_time.take());
-            changed = true;
         }
-        if changed {
-            global.server_changed(server);
-        }
+        global.server_changed(server);
     }
 
     fn rank_servers(&mut self, week: WeekKey, budget: &mut StepBudget) {

@@ -45,16 +45,16 @@ impl Engine {
         }
         // A new window with the same key must not continue the rows that presences hold.
         for (server, server_state) in self.model.servers.iter_mut() {
+            // Views hold all records: one that is borrowed to be changed is copied.
+            let is_deleted = |(window, _): &(WindowKey, _)| deleted.contains(window);
+            if !server_state.record.presences().any(|presence| presence.rows.iter().any(is_deleted)) {
+                continue;
+            }
             let last = server_state.record.last_snapshot.iter_mut();
-            let mut changed = false;
             for presence in last.flat_map(|last| &mut last.entries).filter_map(|entry| entry.presence.as_mut()) {
-                let before = presence.rows.len();
-                presence.rows.retain(|(window, _)| !deleted.contains(window));
-                changed |= presence.rows.len() < before;
+                presence.rows.retain(|held| !is_deleted(held));
             }
-            if changed {
-                self.model.global.server_changed(server);
-            }
+            self.model.global.server_changed(server);
         }
     }
 
