@@ -224,7 +224,7 @@ impl State {
             let plan = self.engine.plan_boards(window);
             self.engine.install_boards(build_boards(&plan, &self.store.reader())?);
         }
-        while self.engine.refresh_boards(&self.store, usize::MAX)? {}
+        while self.engine.refresh_boards(&self.store, None, usize::MAX)? {}
         Ok(())
     }
 

@@ -210,7 +210,7 @@ impl Fixture {
             let State { engine, store } = self.state();
             let built = clqd::state::build_boards(&engine.plan_boards(window), &store.reader()).unwrap();
             engine.install_boards(built);
-            while engine.refresh_boards(store, 3).unwrap() {}
+            while engine.refresh_boards(store, None, 3).unwrap() {}
         }
         assert_eq!(self.read_boards(), cached, "rebuilt boards equal cached ones");
         self.check_sums(&cached);

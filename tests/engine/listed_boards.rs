@@ -104,7 +104,7 @@ fn play(seed: u64) {
         scans::apply_snapshot(&mut state, &url(server), scans::snapshot(now_ms, players));
         if rng.bool(0.3) {
             state.commit().unwrap();
-            _ = state.engine.refresh_boards(&state.store, 1 + rng.below(20)).unwrap();
+            _ = state.engine.refresh_boards(&state.store, None, 1 + rng.below(20)).unwrap();
         }
         if rng.bool(0.05) {
             correct(&mut state, &mut rng, now_ms);
@@ -157,7 +157,7 @@ fn round_that_ends_in_a_new_week_is_on_boards_of_players_known_on_other_servers(
     };
     let refresh = |state: &mut State| {
         state.commit().unwrap();
-        while state.engine.refresh_boards(&state.store, usize::MAX).unwrap() {}
+        while state.engine.refresh_boards(&state.store, None, usize::MAX).unwrap() {}
     };
     for (server, minute) in [(0, 3), (1, 3), (2, 3), (2, 1)] {
         list(&mut state, server, week_end_ms - minute * 60_000, &[("leaves", 20 - minute), ("stays", 15 - minute)]);

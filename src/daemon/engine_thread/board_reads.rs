@@ -54,7 +54,7 @@ impl EngineThread {
     pub(super) fn refresh_boards(&mut self) -> Result<(), ReadError> {
         let is_far_behind = self.state.engine.model().dirty_players_of_all() > BOARD_UPDATES_PER_COMMIT;
         let divisor = if is_far_behind && self.outcomes_queued > 0 { 10 } else { 1 };
-        self.state.engine.refresh_boards(&self.state.store, BOARD_UPDATES_PER_COMMIT / divisor)?;
+        self.state.engine.refresh_boards(&self.state.store, None, BOARD_UPDATES_PER_COMMIT / divisor)?;
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl EngineThread {
                 return Ok(());
             }
             self.state.engine.model().touch_boards(window);
-            while self.state.engine.refresh_boards(&self.state.store, usize::MAX)? {}
+            while self.state.engine.refresh_boards(&self.state.store, Some(window), usize::MAX)? {}
         }
         (waiting.read)(&self.state.view());
         _ = waiting.reply.send(());

@@ -35,6 +35,8 @@ pub(in crate::engine) struct BoardCache {
     dirty_servers: FxHashMap<(WindowKey, ServerKey), Groups>,
     /// The dirty server whose players are being marked, and the last player marked.
     pub(super) expanding: Option<DirtyServer>,
+    /// How often entries were refreshed in all windows.
+    refreshes: usize,
     /// Groups that were visited to update entries.
     pub(super) groups_visited: u64,
 }
@@ -208,14 +210,28 @@ impl BoardCache {
         left
     }
 
-    /// The next server whose players are to be marked dirty.
-    pub(super) fn next_dirty_server(&mut self) -> Option<DirtyServer> {
-        if let Some(dirty) = self.expanding.take() {
+    /// The next server whose players are to be marked dirty. `only`: in one window.
+    pub(super) fn next_dirty_server(&mut self, only: Option<WindowKey>) -> Option<DirtyServer> {
+        let is_wanted = |window: WindowKey| only.is_none_or(|only| only == window);
+        if let Some(dirty) = self.expanding.take_if(|dirty| is_wanted(dirty.window)) {
             return Some(dirty);
         }
-        let (window, server) = *self.dirty_servers.keys().next()?;
+        let (window, server) = *self.dirty_servers.keys().find(|(window, _)| is_wanted(*window))?;
         let left = self.dirty_servers.remove(&(window, server))?;
+        if let Some(other) = self.expanding.take() {
+            // Its players are marked again from the first one on.
+            add_groups(self.dirty_servers.entry((other.window, other.server)).or_default(), &other.groups_left);
+        }
         Some(DirtyServer { window, server, after: None, groups_left: left })
+    }
+
+    /// The windows, with another one first each time: what is refreshed at a time is limited.
+    pub(super) fn windows_in_turn(&mut self) -> Vec<WindowKey> {
+        let mut windows: Vec<WindowKey> = self.windows.keys().copied().collect();
+        self.refreshes = self.refreshes.wrapping_add(1);
+        let first = self.refreshes % windows.len().max(1);
+        windows.rotate_left(first);
+        windows
     }
 
     /// Number of dirty players in the boards of a window; `None`: not all of them are marked yet.

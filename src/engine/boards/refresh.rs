@@ -19,11 +19,16 @@ const KEPT_ROWS_PER_READ: usize = 16;
 
 impl Engine {
     /// Refreshes entries of dirty players, or marks players dirty, until it has read about `most` rows. Boards then
-    /// show changes that are not committed, too. Returns whether there are more.
-    pub fn refresh_boards(&mut self, source: &dyn StateReader, most: usize) -> Result<bool, ReadError> {
+    /// show changes that are not committed, too. `only`: in one window. Returns whether there are more.
+    pub fn refresh_boards(
+        &mut self,
+        source: &dyn StateReader,
+        only: Option<WindowKey>,
+        most: usize,
+    ) -> Result<bool, ReadError> {
         let mut left = most;
         while left > 0 {
-            let Some(dirty) = self.model.global.board_cache.next_dirty_server() else { break };
+            let Some(dirty) = self.model.global.board_cache.next_dirty_server(only) else { break };
             let (window, server) = (dirty.window, dirty.server);
             let RowPage { rows, is_last } = self.model.rows_after(source, window, server, dirty.after, left)?;
             left = left.saturating_sub(rows.len().max(1));
@@ -32,7 +37,7 @@ impl Engine {
             let last = rows.last().filter(|_| !is_last);
             cache.expanding = last.map(|(last, _)| DirtyServer { after: Some(*last), ..dirty });
         }
-        let windows: Vec<WindowKey> = self.model.global.board_cache.windows.keys().copied().collect();
+        let windows = only.map_or_else(|| self.model.global.board_cache.windows_in_turn(), |window| vec![window]);
         for window in windows {
             let Some(cached) = self.model.global.board_cache.windows.get_mut(&window) else { continue };
             let Some(boards) = cached.boards.clone() else { continue };
@@ -138,8 +143,10 @@ fn add(merged: &mut Vec<(Group, PlayerRow)>, group: Group, row: PlayerRow) {
 
 #[cfg(test)]
 mod tests {
+    use crate::board::window::WindowTypes;
     use crate::engine::{EngineSettings, Event};
-    use crate::model::ServerUrl;
+    use crate::model::calendar::Calendar;
+    use crate::model::{PlayerKey, ServerUrl, WindowKey};
     use crate::scan_log;
     use crate::state::State;
     use crate::store::StoreSettings;
@@ -167,7 +174,7 @@ mod tests {
     /// Groups visited since the last call, refreshing the boards of the week included.
     fn visited(state: &mut State) -> u64 {
         state.commit().unwrap();
-        while state.engine.refresh_boards(&state.store, 1).unwrap() {}
+        while state.engine.refresh_boards(&state.store, None, 1).unwrap() {}
         std::mem::take(&mut state.engine.model.global.board_cache.groups_visited)
     }
 
@@ -211,5 +218,50 @@ mod tests {
         engine.forget_player(store, "game 9", &PlayerSelector::Name("player 1".into()), FROM_MS + 120_000).unwrap();
         assert_eq!(visited(&mut state), 4);
         assert!(state.engine.model.boards(window).unwrap().boards.values().all(|boards| !boards.0[4].is_empty()));
+    }
+    /// Two windows with five dirty players each.
+    fn dirty_windows(dir: &std::path::Path) -> (State, [WindowKey; 2]) {
+        let store = StoreSettings { cache_bytes: 16 << 20, create: true };
+        let windows = WindowTypes::new(Calendar::default(), ["all-time".parse().unwrap()]).unwrap();
+        let mut state = State::open(dir, store, EngineSettings { windows, ..EngineSettings::default() }).unwrap();
+        (0..5).for_each(|n| observe(&mut state, n, FROM_MS));
+        let windows: [WindowKey; 2] = state.engine.model.running_windows().try_into().unwrap();
+        windows.iter().for_each(|window| state.commit_and_build_boards(*window).unwrap());
+        let cache = &mut state.engine.model.global.board_cache;
+        for window in windows {
+            (1..=5).for_each(|player| cache.mark_dirty(window, PlayerKey(player)));
+        }
+        (state, windows)
+    }
+
+    fn dirty(state: &State, windows: [WindowKey; 2]) -> [Option<usize>; 2] {
+        windows.map(|window| state.engine.model.global.board_cache.dirty_players(window))
+    }
+
+    #[test]
+    fn one_window_is_refreshed_without_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut state, windows) = dirty_windows(dir.path());
+        assert!(!state.engine.refresh_boards(&state.store, Some(windows[0]), usize::MAX).unwrap());
+        assert_eq!(dirty(&state, windows), [Some(0), Some(5)]);
+        // A server whose players are still to be marked, in both windows.
+        state.engine.tag_server(&url(1), &["tag".to_owned()], &[]).unwrap();
+        assert!(state.engine.refresh_boards(&state.store, None, 1).unwrap(), "begins with one of them");
+        for window in windows.into_iter().rev() {
+            assert!(!state.engine.refresh_boards(&state.store, Some(window), usize::MAX).unwrap());
+        }
+        assert_eq!(dirty(&state, windows), [Some(0); 2]);
+        let tagged = |window| state.engine.model.boards(window).unwrap().boards.len();
+        assert_eq!(windows.map(tagged), [6; 2], "five games and a tag");
+    }
+
+    #[test]
+    fn each_window_comes_first_in_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut state, windows) = dirty_windows(dir.path());
+        for left in [4, 3] {
+            (0..2).for_each(|_| assert!(state.engine.refresh_boards(&state.store, None, 1).unwrap()));
+            assert_eq!(dirty(&state, windows), [Some(left); 2]);
+        }
     }
 }

@@ -230,7 +230,7 @@ fn boards_built_on_another_thread_include_concurrent_scans() {
                 from_ms += 2 * MINUTE_MS;
                 case.state().commit().unwrap();
                 let state = case.state();
-                state.engine.refresh_boards(&state.store, 3).unwrap();
+                state.engine.refresh_boards(&state.store, None, 3).unwrap();
             }
             done.store(true, Ordering::Release);
             builder.join().expect("a build")
@@ -304,7 +304,7 @@ fn board_answer_is_consistent() {
             loop {
                 let mut state = state.write().unwrap();
                 let state = &mut *state;
-                if !state.engine.refresh_boards(&state.store, 1).unwrap() {
+                if !state.engine.refresh_boards(&state.store, None, 1).unwrap() {
                     break;
                 }
             }

@@ -141,7 +141,7 @@ impl Run {
                 15..=24 => {
                     state.commit().expect("a store");
                     let players_max = 1 + self.random.below(40) as usize;
-                    state.engine.refresh_boards(&state.store, players_max).expect("a store");
+                    state.engine.refresh_boards(&state.store, None, players_max).expect("a store");
                 }
                 25..=29 => {
                     let window = self.random_window(&state);
@@ -168,7 +168,7 @@ impl Run {
     /// Compares the cached boards, the rebuilt ones, and those of the oracle.
     fn compare(&self, state: &mut State, oracle: &Oracle, context: &str) -> Segments {
         state.commit().expect("a store");
-        while state.engine.refresh_boards(&state.store, 7).expect("a store") {}
+        while state.engine.refresh_boards(&state.store, None, 7).expect("a store") {}
         let scopes = compare::scopes(oracle, &self.tags);
         let cached_windows = |state: &State| -> Vec<WindowKey> {
             compare::windows_of(state)
@@ -184,7 +184,7 @@ impl Run {
             state.engine.install_boards(built);
         }
         assert_eq!(cached_windows(state), windows, "{context}");
-        while state.engine.refresh_boards(&state.store, usize::MAX).expect("a store") {}
+        while state.engine.refresh_boards(&state.store, None, usize::MAX).expect("a store") {}
         let rebuilt = compare::read(state, &scopes, &windows);
         for (key, cached) in &cached {
             assert_eq!(cached, &rebuilt[key], "{context}: cached and rebuilt board: {key:?}");
