@@ -351,7 +351,7 @@ impl ReadModel {
 
     pub(in crate::engine) fn window_view(&self, window: WindowKey) -> WindowView {
         let span = self.global.settings.windows.span(window);
-        let known = self.global.meta.windows.iter().find(|state| state.window == window);
+        let known = self.global.window_besides_weeks(window);
         let span = known.map(|state| state.start_ms..state.end_ms).or(span);
         WindowView {
             window: window::label(window),

@@ -131,9 +131,12 @@ impl GlobalState {
     /// Whether a window is closed. Weeks have separate phases.
     pub(super) fn window_has_ended(&self, window: WindowKey) -> bool {
         match window.week() {
-            Some(week) => self.meta.weeks.iter().any(|s| s.week == week && s.phase == WeekPhase::Closed),
+            Some(week) => {
+                let known = self.meta.weeks.binary_search_by_key(&week, |state| state.week);
+                known.is_ok_and(|at| self.meta.weeks[at].phase == WeekPhase::Closed)
+            }
             None => {
-                let known = self.meta.windows.iter().find(|state| state.window == window).map(|state| state.end_ms);
+                let known = self.window_besides_weeks(window).map(|state| state.end_ms);
                 let end_ms = known.or_else(|| Some(self.settings.windows.span(window)?.end));
                 end_ms.is_some_and(|end_ms| end_ms.saturating_add(CLOSE_DELAY_MS) <= self.meta.now_ms)
             }
@@ -266,18 +269,22 @@ impl GlobalState {
 
     /// The boundaries of a window with rows; `None`: it has none.
     pub(super) fn window_state(&self, window: WindowKey) -> Option<WindowState> {
-        let Some(week) = window.week() else {
-            return self.meta.windows.iter().find(|state| state.window == window).copied();
-        };
+        let Some(week) = window.week() else { return self.window_besides_weeks(window) };
         let (start_ms, end_ms) = (self.calendar.week_start_ms(week), self.calendar.week_end_ms(week));
         self.is_kept(window).then_some(WindowState { window, start_ms, end_ms })
+    }
+
+    /// A kept window that is no week. Ticks ask this for each kept window.
+    pub(super) fn window_besides_weeks(&self, window: WindowKey) -> Option<WindowState> {
+        let at = self.meta.windows.binary_search_by_key(&window, |state| state.window).ok()?;
+        Some(self.meta.windows[at])
     }
 
     /// Whether the rows of a window are kept.
     pub(super) fn is_kept(&self, window: WindowKey) -> bool {
         match window.week() {
             Some(week) => self.meta.weeks.binary_search_by_key(&week, |state| state.week).is_ok(),
-            None => self.meta.windows.binary_search_by_key(&window, |state| state.window).is_ok(),
+            None => self.window_besides_weeks(window).is_some(),
         }
     }
 
