@@ -292,11 +292,6 @@ impl EngineThread {
         // This runtime is used only for the waits of this thread.
         let waiter = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut inbox = Inbox::new(commands, outcomes);
-        for window in
-            self.state.engine.model().running_windows().into_iter().chain(self.state.engine.model().recent_weeks())
-        {
-            self.boards.enqueue(window);
-        }
         self.rebuild()?;
         self.remove_names_from_log();
         if !self.is_following() {
@@ -304,6 +299,8 @@ impl EngineThread {
             self.remove_servers_known_twice(self.clock.now_ms());
         }
         self.tick(self.clock.now_ms())?;
+        // The tick may have opened some.
+        self.state.engine.model().windows_to_build().into_iter().for_each(|window| self.boards.enqueue(window));
         self.commit()?;
         drop(begun);
         loop {

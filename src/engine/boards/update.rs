@@ -10,6 +10,7 @@ use super::dirty::DirtyPlayers;
 use super::group::{BoardOrders, Group, WindowBoards};
 use super::ranking_set::RankingSet;
 use crate::engine::{Engine, GlobalState, ReadModel};
+use crate::model::commit::WindowState;
 use crate::model::server::PlayerEntry;
 use crate::model::{GameKey, PlayerKey, Scope, ServerKey, TagKey, WindowKey};
 
@@ -131,6 +132,16 @@ impl ReadModel {
     /// Closed weeks that have ended recently, the newest first, whose boards are built after a start.
     pub fn recent_weeks(&self) -> Vec<WindowKey> {
         self.global.recent_weeks()
+    }
+
+    /// The windows whose boards are built after a start: those that run, those that were opened in advance, because
+    /// they get no empty boards any more, and recent weeks.
+    pub fn windows_to_build(&self) -> Vec<WindowKey> {
+        let mut windows = self.running_windows();
+        let is_upcoming = |state: &&WindowState| state.start_ms > self.now_ms();
+        windows.extend(self.global.meta.windows.iter().filter(is_upcoming).map(|state| state.window));
+        windows.extend(self.recent_weeks());
+        windows
     }
 
     /// Windows whose cached boards have another order than the settings demand. They remain

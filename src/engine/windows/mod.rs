@@ -294,3 +294,27 @@ impl GlobalState {
         weeks.filter(|week| *week < window).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::board::window::{WindowTypes, label};
+    use crate::engine::{EngineSettings, Event};
+    use crate::model::calendar::Calendar;
+    use crate::state::State;
+    use crate::store::StoreSettings;
+
+    #[test]
+    fn boards_of_windows_opened_in_advance_are_built_after_a_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let windows = WindowTypes::new(Calendar::default(), ["hour".parse().unwrap()]).unwrap();
+        let settings = EngineSettings { windows, ..EngineSettings::default() };
+        let open = || State::open(dir.path(), StoreSettings { cache_bytes: 16 << 20, create: true }, settings.clone());
+        let mut state = open().unwrap();
+        state.handle(Event::Tick { now_ms: 1_763_942_400_000 }).unwrap();
+        state.commit().unwrap();
+        drop(state);
+        let built = open().unwrap().engine.model().windows_to_build();
+        let labels: Vec<String> = built.into_iter().map(label).collect();
+        assert_eq!(labels, ["2025-11-24T00Z", "2025-W48", "2025-11-24T01Z"]);
+    }
+}
