@@ -288,12 +288,12 @@ impl Board {
         Some(self.entry(&old))
     }
 
-    /// Rebuilds the board with minimal memory. It is for a window that has ended, or after
+    /// The same board with minimal memory. It is for a window that has ended, or after
     /// most players were removed. It takes as long as [`Board::build`] of sorted entries.
     /// Query results do not change, and cursors remain valid.
-    pub fn compact(&mut self) {
+    pub fn compacted(&self) -> Board {
         let built = Board::build(self.direction, self.generation, self.iter());
-        *self = Board { version: self.version, ..built };
+        Board { version: self.version, ..built }
     }
 
     fn key(&self, entry: &BoardEntry) -> SortKey {

@@ -305,8 +305,7 @@ fn groups_split_and_merge() {
     board.check();
     assert_eq!(board.len(), n / 10);
     assert!(board.heap_bytes() * 2 < built.heap_bytes(), "{} of {}", board.heap_bytes(), built.heap_bytes());
-    let mut compact = board.clone();
-    compact.compact();
+    let compact = board.compacted();
     compact.check();
     assert!(compact.iter().eq(board.iter()));
     assert_eq!(compact.start_cursor(), board.start_cursor(), "cursors stay valid");

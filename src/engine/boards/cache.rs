@@ -21,7 +21,8 @@ use super::dirty::{DirtyPlayers, DirtyServer, Groups, add_groups};
 use super::group::{BoardOrders, Group, WindowBoards};
 use super::known_rows::KnownRows;
 use super::ranking_set::RankingSet;
-use crate::model::row::PlayerRow;
+use crate::board::Board;
+use crate::model::row::{PlayerRow, Ranking};
 use crate::model::{PlayerKey, ServerKey, TagKey, WindowKey};
 
 /// The cached boards, by window.
@@ -84,7 +85,18 @@ pub(super) struct CachedWindow {
     known_elsewhere_bytes: usize,
     /// Memory of the boards in bytes, if the window has ended.
     compacted_bytes: Option<usize>,
+    /// Entries that have changed since the boards were built, opened or compacted.
+    changes: usize,
+    /// Boards that are still to be compacted.
+    loose: Vec<(Group, Ranking)>,
 }
+
+/// Boards of an ended window are compacted if more than this share of their players have changed since they were
+/// built: those that a build makes are as compact already, and corrections change few players.
+const LOOSE_SHARE: usize = 4;
+
+/// Entries that are compacted in a tick, and the rest of the last board: 10 ms.
+const COMPACTED_PER_TICK: usize = 100_000;
 
 /// What changes while boards are built.
 #[derive(Debug)]
@@ -106,7 +118,7 @@ impl CachedWindow {
     fn mark_entries(&mut self, player: PlayerKey, changed: RankingSet, left: &[Group]) {
         if self.boards.is_some() {
             self.dirty.insert(player, changed, left);
-            self.compacted_bytes = None;
+            self.note_change();
         }
         if let Some(build) = &mut self.build {
             build.dirty.insert(player, changed, left);
@@ -136,9 +148,17 @@ impl CachedWindow {
         }
     }
 
-    /// Entries have changed: the memory must be measured again.
-    pub(super) fn forget_memory(&mut self) {
+    /// Entries of a player change: the memory must be measured again.
+    pub(super) fn note_change(&mut self) {
         self.compacted_bytes = None;
+        self.changes += 1;
+    }
+
+    fn note_loose_boards(&mut self, boards: &WindowBoards) {
+        if self.changes > boards.players() / LOOSE_SHARE {
+            self.changes = 0;
+            self.loose = boards.groups().flat_map(|group| Ranking::ALL.map(|ranking| (group, ranking))).collect();
+        }
     }
 
     fn known_bytes(&self) -> usize {
@@ -290,7 +310,8 @@ impl BoardCache {
         if !boards.adopt_orders(&self.orders) {
             return;
         }
-        cached.compacted_bytes = None;
+        (cached.compacted_bytes, cached.changes) = (None, 0);
+        cached.loose.clear();
         unsure.into_iter().for_each(|player| single.remove(player));
         cached.known = KnownRows::of_singles(single);
         (cached.boards, cached.dirty) = (Some(SharedBoards::new(boards)), dirty);
@@ -357,16 +378,28 @@ impl BoardCache {
         Some((bytes + cached.known_bytes()) as u64)
     }
 
-    /// A window has ended: its boards are compacted.
-    pub fn compact_window(&mut self, window: WindowKey) {
-        let is_live = |s: &&mut CachedWindow| s.compacted_bytes.is_none() && s.dirty.is_empty();
-        let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { return };
-        let Some(mut boards) = cached.boards.as_ref().map(|boards| boards.write()) else { return };
-        boards.compact();
-        let bytes = boards.heap_bytes();
-        drop(boards);
-        cached.forget_rows();
-        cached.compacted_bytes = Some(bytes);
+    /// Windows have ended: their boards are compacted, some in each tick, and measured.
+    pub fn compact_windows(&mut self, ended: impl Iterator<Item = WindowKey>) {
+        let mut left = COMPACTED_PER_TICK;
+        for window in ended {
+            let is_live = |s: &&mut CachedWindow| s.compacted_bytes.is_none() && s.dirty.is_empty();
+            let Some(cached) = self.windows.get_mut(&window).filter(is_live) else { continue };
+            let Some(shared) = cached.boards.clone() else { continue };
+            cached.note_loose_boards(&shared.read());
+            while left > 0
+                && let Some((group, ranking)) = cached.loose.pop()
+            {
+                let board = shared.read().board(group, ranking).map(Board::compacted);
+                let Some(board) = board else { continue };
+                left = left.saturating_sub(board.len() as usize);
+                // Readers wait for this only.
+                shared.write().boards_mut(group).0[ranking as usize] = board;
+            }
+            if cached.loose.is_empty() {
+                cached.compacted_bytes = Some(shared.read().heap_bytes());
+                cached.forget_rows();
+            }
+        }
     }
 
     /// Deletes the boards of a group, in every window.
@@ -396,5 +429,70 @@ impl BoardCache {
             let Some(oldest) = oldest else { return };
             self.windows.remove(&oldest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardEntry, Score};
+    use crate::model::GameKey;
+
+    const WINDOW: WindowKey = WindowKey::ALL_TIME;
+
+    fn cache_of(players: u32) -> BoardCache {
+        let mut cache = BoardCache::default();
+        cache.windows.insert(WINDOW, CachedWindow::default());
+        install(&mut cache, players);
+        cache
+    }
+
+    /// Boards of one game as a build makes them.
+    fn install(cache: &mut BoardCache, players: u32) {
+        cache.begin_build(WINDOW, DirtyPlayers::default(), Vec::new());
+        let mut boards = WindowBoards::empty(WINDOW, BoardOrders::default());
+        for board in &mut boards.boards_mut(Group::Game(GameKey(1))).0 {
+            (1..=players)
+                .for_each(|player| _ = board.put(BoardEntry::new(Score(i64::from(player)), 0, PlayerKey(player))));
+        }
+        cache.install(BuiltBoards {
+            boards,
+            single: Default::default(),
+            online: Default::default(),
+            cache_removals: None,
+        });
+    }
+
+    fn change(cache: &mut BoardCache, players: std::ops::RangeInclusive<u32>) {
+        let cached = cache.windows.get_mut(&WINDOW).unwrap();
+        players.for_each(|player| cached.mark_listed(PlayerKey(player), RankingSet::ALL));
+        cached.dirty = DirtyPlayers::default();
+    }
+
+    /// Ticks until the window is measured. Returns their number, and whether the boards take less memory now.
+    fn ticks(cache: &mut BoardCache) -> (u32, bool) {
+        let bytes = |cache: &BoardCache| cache.boards(WINDOW).unwrap().heap_bytes();
+        let before = bytes(cache);
+        let mut ticks = 0;
+        while cache.windows[&WINDOW].compacted_bytes.is_none() {
+            cache.compact_windows([WINDOW].into_iter());
+            ticks += 1;
+        }
+        (ticks, bytes(cache) < before)
+    }
+
+    #[test]
+    fn ended_boards_are_compacted_only_after_many_changes() {
+        let mut cache = cache_of(100_000);
+        assert_eq!(ticks(&mut cache), (1, false), "as they were built");
+        change(&mut cache, 1..=25_000);
+        assert_eq!(ticks(&mut cache), (1, false), "few changes");
+        change(&mut cache, 1..=1);
+        assert_eq!(ticks(&mut cache), (5, true), "a board in each tick");
+        change(&mut cache, 1..=1);
+        assert_eq!(ticks(&mut cache), (1, false));
+        change(&mut cache, 1..=100_000);
+        install(&mut cache, 100_000);
+        assert_eq!(ticks(&mut cache), (1, false), "new boards");
     }
 }

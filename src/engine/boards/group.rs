@@ -97,10 +97,6 @@ impl WindowBoards {
         self.boards.values().flat_map(|boards| &boards.0).map(Board::heap_bytes).sum()
     }
 
-    pub(super) fn compact(&mut self) {
-        self.boards.values_mut().flat_map(|boards| &mut boards.0).for_each(Board::compact);
-    }
-
     /// Adopts new board orders if they do not change the order of any cached board. Returns
     /// whether it adopted them.
     pub(super) fn adopt_orders(&mut self, orders: &BoardOrders) -> bool {

@@ -69,7 +69,7 @@ impl GlobalState {
                     boards.put(group, player, &sum, rating, changed);
                     visited += 1;
                 }
-                cached.forget_memory();
+                cached.note_change();
             }
         }
         self.board_cache.groups_visited += visited;

@@ -160,15 +160,14 @@ impl GlobalState {
             }
             let ended: Vec<WindowKey> = self.meta.windows.iter().map(|state| state.window).collect();
             let ended: Vec<_> = ended.into_iter().filter(|w| w.kind == kind && self.window_has_ended(*w)).collect();
-            ended.iter().for_each(|window| self.board_cache.compact_window(*window));
             for window in self.settings.windows.expired(kind, &ended) {
                 if !self.awaits_publication(source, window) {
                     self.delete_window(window);
                 }
             }
         }
-        let closed = self.meta.weeks.iter().filter(|state| state.phase == WeekPhase::Closed);
-        closed.for_each(|state| self.board_cache.compact_window(state.week.into()));
+        let ended = self.meta.kept_windows().filter(|window| self.window_has_ended(*window)).collect::<Vec<_>>();
+        self.board_cache.compact_windows(ended.into_iter());
         self.note_ended_windows();
         let pending = &self.pending;
         // The windows that are published next, in the order of the outbox.
