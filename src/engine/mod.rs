@@ -79,7 +79,7 @@ use self::week_close::reopen::Reopening;
 pub use self::windows::import::{RebuiltState, WindowImport};
 use crate::model::calendar::Calendar;
 use crate::model::server::{Class, ServerRecord};
-use crate::model::{PlayerKey, ServerKey, ServerUrl, TagKey};
+use crate::model::{PlayerKey, ServerKey, ServerUrl};
 use crate::proto::{Authentication, Details};
 use crate::schedule::Schedule;
 use crate::schedule::elastic::ElasticScans;
@@ -127,8 +127,6 @@ pub struct Engine {
     last_copy_id: u64,
     /// Servers that had a deleted tag and were not written since.
     servers_to_untag: BTreeSet<ServerKey>,
-    /// Tags with this key or a higher one did not exist when the rebuild of windows began.
-    rebuild_tag_limit: TagKey,
 }
 
 impl ReadModel {
@@ -247,7 +245,6 @@ impl Engine {
             verified_week: None,
             last_copy_id: 0,
             servers_to_untag: BTreeSet::new(),
-            rebuild_tag_limit: TagKey(0),
         };
         let now_ms = engine.model.global.meta.now_ms;
         for (key, record, series) in loaded.servers {

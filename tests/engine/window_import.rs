@@ -12,7 +12,7 @@ use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
 use clqd::model::calendar::Calendar;
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
-use clqd::model::{PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
+use clqd::model::{AdminCommand, PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 use clqd::view::board::PlayerSelector;
@@ -96,6 +96,15 @@ impl Fixture {
             self.state().handle(Event::Replayed { url: url(server), outcome }).expect("a store");
         }
         self.step += 1;
+    }
+
+    /// A command of an admin, as the daemon applies and records it.
+    fn command(&mut self, command: AdminCommand) {
+        let t_ms = FROM_MS + i64::from(self.step) * 120_000;
+        let event = LogEvent::Command { t_ms, command: command.clone() };
+        self.rebuilder.iter_mut().for_each(|rebuilder| rebuilder.record(u64::MAX, &event));
+        self.log.push(event);
+        assert!(self.state().apply_command(t_ms, &command).expect("a store"));
     }
 
     /// Starts a rebuild, like the daemon after a change of the windows or at its start.
@@ -252,6 +261,64 @@ fn type_added_during_import_is_complete() {
     (1..1_000).find(|_| fixture.step()).expect("an end");
     fixture.check();
     fixture.check_window(month.expect("it is configured"));
+}
+
+#[test]
+fn tags_changed_during_rebuild_keep_their_ratings() {
+    let tag = |server, add: &[&str], remove: &[&str]| {
+        let [add, remove] = [add, remove].map(|tags| tags.iter().map(|tag| (*tag).to_owned()).collect());
+        AdminCommand::Tag { server: url(server), add, remove }
+    };
+    let mut fixture = Fixture::new(0);
+    (0..3)
+        .for_each(|server| fixture.command(AdminCommand::Add { server: url(server), tags: Vec::new(), import: false }));
+    (0..2).for_each(|server| fixture.command(tag(server, &["old"], &[])));
+    (0..60).for_each(|_| fixture.play());
+    fixture.state().commit().expect("a store");
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    (0..8).for_each(|_| fixture.play());
+    fixture.command(tag(0, &["new"], &["old"]));
+    let with_tags = AdminCommand::Add { server: url(3), tags: vec!["new".to_owned()], import: false };
+    fixture.command(with_tags);
+    (0..30).for_each(|_| fixture.play());
+    (0..4).for_each(|_| assert!(!fixture.step()));
+    fixture.command(tag(2, &["newest"], &[]));
+    (0..30).for_each(|_| fixture.play());
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+    let week = WindowKey::from(Calendar::default().week(FROM_MS));
+    let ratings = |tag: u32| {
+        let windows = (1..20_000)
+            .filter_map(|player| fixture.state.as_ref()?.store.player_window(week, PlayerKey(player)).unwrap());
+        windows.filter(|it| it.tag_ratings.iter().any(|(of, _)| of.0 == tag)).count()
+    };
+    assert!([1, 2, 3].into_iter().all(|tag| ratings(tag) > 20), "{:?}", [1, 2, 3].map(ratings));
+}
+
+#[test]
+fn tag_deleted_and_added_again_during_rebuild_is_another_one() {
+    let mut fixture = Fixture::new(0);
+    let add = AdminCommand::Add { server: url(0), tags: vec!["tag".to_owned()], import: false };
+    fixture.command(add.clone());
+    (0..60).for_each(|_| fixture.play());
+    fixture.state().commit().expect("a store");
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    fixture.command(AdminCommand::DropTag { tag: "tag".to_owned() });
+    fixture.play();
+    fixture.command(add);
+    (0..30).for_each(|_| fixture.play());
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.state().commit().expect("a store");
+    let [all_time, week] = [ALL_TIME, WindowKey::from(Calendar::default().week(FROM_MS))].map(|window| {
+        let players = (1..20_000).map(PlayerKey);
+        let windows = players.filter_map(|player| fixture.state.as_ref()?.store.player_window(window, player).unwrap());
+        let rating = |tag| windows.clone().filter(|it| it.tag_ratings.iter().any(|(of, _)| of.0 == tag)).count();
+        rating(2)
+    });
+    assert!(week > 20);
+    assert_eq!(all_time, week);
 }
 
 /// Settings whose rules ignore some names.

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::vec::IntoIter;
 
-use super::replay_job::apply_to_servers;
+use super::replay_job::{TagChanges, apply_to_servers};
 use crate::engine::{RebuiltState, WindowImport};
 use crate::log::LogEvent;
 use crate::model::rebuild::RebuildStep;
@@ -74,7 +74,7 @@ impl ActiveRebuild {
         for event in self.replayed.by_ref().take(EVENTS_PER_STEP) {
             match event {
                 LogEvent::Scan { server, outcome } => rebuilt.replay_scan(server, outcome)?,
-                event => apply_to_servers(rebuilt, &event)?,
+                event => apply_to_servers(rebuilt, &event, TagChanges::Applied)?,
             }
         }
         rebuilt.commit()?;

@@ -137,7 +137,7 @@ impl Rebuilder {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: paths.cache_bytes, create: true },
             settings: engine.model().rebuild_settings(),
-            servers: engine.rebuilt_servers(),
+            servers: engine.model().rebuilt_servers(),
             from_ms: engine.model().replay_from_ms(),
             log: paths.log.clone(),
             position,

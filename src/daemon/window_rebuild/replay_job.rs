@@ -48,9 +48,14 @@ impl ReplayJob {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
             state.engine.trust_server(&server.url, &server.exempt, &[])?;
         }
-        let mut replay =
-            Replay { feed: ReplayFeed::background(), from_ms: self.from_ms, greylisted: self.greylisted_before()? };
+        let mut replay = Replay {
+            feed: ReplayFeed::background(),
+            from_ms: self.from_ms,
+            greylisted: self.greylisted_before()?,
+            tags: TagChanges::Ignored,
+        };
         self.each_of_history(&mut |event| replay.apply(&mut state, event))?;
+        replay.tags = TagChanges::Applied;
         loop {
             state.commit()?;
             let until = next_position().context("the daemon is stopping")?;
@@ -152,6 +157,15 @@ struct Replay {
     /// commands nor settings, and no lists of greylisted servers. So this applies from the first event with
     /// settings.
     greylisted: Vec<ServerUrl>,
+    tags: TagChanges,
+}
+
+/// What happens to changes of tags.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TagChanges {
+    /// Before the beginning of the rebuild: the servers have the tags of that moment already.
+    Ignored,
+    Applied,
 }
 
 impl Replay {
@@ -165,21 +179,29 @@ impl Replay {
                     state.engine.greylist(&state.store, &server, Some("before the log".to_owned()))?;
                 }
             }
-            event => apply_to_servers(state, &event)?,
+            event => apply_to_servers(state, &event, self.tags)?,
         }
         Ok(())
     }
 }
 
-/// Applies a command that decides which lists of a server count. Other commands are not needed: the
-/// import uses the present names of players and the present tags of servers, and the present
-/// settings apply.
-pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent) -> Result<(), StoreError> {
+/// Applies a command that decides which lists of a server count, and for which tags. Other commands are not needed: the
+/// import uses the present names of players, and the present settings apply.
+pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent, tag_changes: TagChanges) -> Result<(), StoreError> {
     let LogEvent::Command { t_ms, command } = event else { return Ok(()) };
+    let has_tags = tag_changes == TagChanges::Applied;
     match command {
-        AdminCommand::Add { server, .. } => state
-            .apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags: Vec::new(), import: false })
-            .map(drop),
+        AdminCommand::Add { server, tags, .. } => {
+            let tags = if has_tags { tags.clone() } else { Vec::new() };
+            state.apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags, import: false }).map(drop)
+        }
+        AdminCommand::Tag { server, .. } if has_tags => {
+            // It may be unknown here: no scan in the log yet.
+            let add = AdminCommand::Add { server: server.clone(), tags: Vec::new(), import: false };
+            state.apply_command(*t_ms, &add)?;
+            state.apply_command(*t_ms, command).map(drop)
+        }
+        AdminCommand::DropTag { .. } if has_tags => state.apply_command(*t_ms, command).map(drop),
         AdminCommand::Remove { .. }
         | AdminCommand::Greylist { .. }
         | AdminCommand::Lift { .. }

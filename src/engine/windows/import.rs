@@ -241,11 +241,10 @@ impl Engine {
             }
             let url = |server: &ServerKey| rebuilt.model.url_of(*server).cloned();
             let known = |url: &ServerUrl| self.model.servers.find(url).is_some();
+            // Both engines have applied the same changes of tags since the rebuild began.
             let tag_name = |tag: u32| rebuilt.model.global.tags.name(tag);
-            let is_same_tag = |tag: u32| {
-                self.model.global.tags.find(tag_name(tag)).is_some_and(|here| here < self.rebuild_tag_limit.0)
-            };
-            let tag_ratings = of_player.tag_ratings.iter().filter(|(tag, _)| is_same_tag(tag.0));
+            let has_tag = |tag: u32| self.model.global.tags.find(tag_name(tag)).is_some();
+            let tag_ratings = of_player.tag_ratings.iter().filter(|(tag, _)| has_tag(tag.0));
             imported.push(RebuiltPlayer {
                 game: rebuilt.model.global.games.name(of_player.game.0).to_owned(),
                 name: record.name,

@@ -12,7 +12,7 @@ use crate::engine::windows::current::CurrentWindows;
 use crate::engine::{Engine, EngineSettings, GlobalState, ReadModel, ServerState};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
-use crate::model::{KnownServer, ServerKey, TagKey, WindowKey, WindowType};
+use crate::model::{KnownServer, ServerKey, WindowKey, WindowType};
 
 /// A replay begins this long before the oldest window. Segments start at the time of the first
 /// sighting, so presences must be known from their beginning; hardly any is longer than a day.
@@ -175,6 +175,14 @@ impl ReadModel {
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..(**settings).clone() }
     }
 
+    /// The servers that the second engine knows at its start: those with tags, because it computes
+    /// ratings for the tags of that moment, those that are exempt from checks, and greylisted ones. It applies later
+    /// changes of tags itself.
+    pub fn rebuilt_servers(&self) -> Vec<KnownServer> {
+        let servers = self.servers.iter().map(|(_, it)| self.global.known_server(it));
+        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
+    }
+
     /// What is known of the servers that are not removed, of at most `most` keys.
     pub fn servers_for_log(&self, from: ServerKey, most: usize) -> impl Iterator<Item = KnownServer> {
         let keys = (from.0..self.servers.end().0).map(ServerKey).take(most);
@@ -210,15 +218,6 @@ impl Engine {
             self.model.global.meta.windows.iter().filter(in_log).map(|state| state.window).collect();
         self.delete_windows(&deleted);
         self.model.global.current_windows = CurrentWindows::default();
-    }
-
-    /// The servers that the second engine knows at its start: those with tags, because it computes
-    /// ratings for the current tags, those that are exempt from checks, and greylisted ones. A tag that is deleted and
-    /// added again during the rebuild is a different tag.
-    pub fn rebuilt_servers(&mut self) -> Vec<KnownServer> {
-        self.rebuild_tag_limit = TagKey(self.model.global.meta.next_tag);
-        let servers = self.model.servers.iter().map(|(_, it)| self.model.global.known_server(it));
-        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
     }
 
     pub(super) fn finish_rebuild(&mut self) {
