@@ -239,7 +239,7 @@ impl EngineLoop {
                 println!("{note}");
                 self.commit()?;
                 let position = self.log.builder.last_seq();
-                self.rebuilder.begin(&mut self.state.engine, &self.place, position);
+                self.rebuilder.begin(&self.state, &self.place, position);
                 rebuild_began = Some(Instant::now());
             }
             if look && self.rebuilder.is_ready() {

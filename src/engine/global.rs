@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::boards::cache::BoardCache;
 use super::key_table::KeyTable;
+use super::known_before::KnownBefore;
 use super::names::cache::NameCache;
 use super::outbox::changes::ArchiveChanges;
 use super::pending::Pending;
@@ -37,6 +38,8 @@ pub(super) struct GlobalState {
     /// The windows that snapshots are credited to now.
     pub(super) current_windows: CurrentWindows,
     pub(super) name_cache: NameCache,
+    /// `None`: nothing but what is in this state.
+    pub(super) known_before: Option<Arc<KnownBefore>>,
     pub(super) player_windows: PlayerWindowCache,
     pub(super) cache_limits: CacheLimits,
     pub(super) board_cache: BoardCache,

@@ -19,6 +19,7 @@ mod event;
 mod global;
 mod history;
 mod key_table;
+mod known_before;
 mod lag_histogram;
 mod names;
 mod online;
@@ -64,6 +65,7 @@ use self::global::GlobalState;
 pub use self::global::SERVER_NAMES_CHUNK;
 pub use self::history::{BestPlayersPlan, MapHistoryPlan};
 use self::key_table::KeyTable;
+pub use self::known_before::KnownBefore;
 pub use self::outbox::{BegunJob, WeekRangeError, WriterPlan, WriterRefusal};
 pub use self::replica::ChangedServers;
 pub use self::restore::{RestoreError, StateRestore};
@@ -212,6 +214,7 @@ impl Engine {
                 maps: KeyTable::load(loaded.maps.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_map),
                 tags: KeyTable::load(loaded.tags.into_iter().map(|(k, n)| (k.0, n))).with_next_key(next_tag),
                 current_windows: windows::current::CurrentWindows::default(),
+                known_before: None,
                 name_cache: match meta.next_player {
                     1 => names::cache::NameCache::of_empty_store(),
                     _ => names::cache::NameCache::default(),

@@ -43,6 +43,7 @@ impl ReadModel {
                 tags: global.tags.clone(),
                 current_windows: CurrentWindows::default(),
                 name_cache: names::cache::NameCache::default(),
+                known_before: None,
                 player_windows: PlayerWindowCache::default(),
                 cache_limits: global.cache_limits,
                 board_cache: global.board_cache.replica(),

@@ -9,7 +9,7 @@ use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
-use clqd::model::calendar::Calendar;
+use clqd::model::calendar::{Calendar, DAY_MS};
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
 use clqd::model::{AdminCommand, PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
@@ -107,6 +107,15 @@ impl Fixture {
         assert!(self.state().apply_command(t_ms, &command).expect("a store"));
     }
 
+    /// A scan of the first server; `is_recorded`: the log has it.
+    fn scan(&mut self, t_ms: i64, names: impl Iterator<Item = String>, is_recorded: bool) {
+        let outcome = Outcome::Snapshot(scans::snapshot(t_ms, names.map(|name| (name, 1))));
+        if is_recorded {
+            self.log.push(LogEvent::Scan { server: url(0), outcome: outcome.clone() });
+        }
+        self.state().handle(Event::Replayed { url: url(0), outcome }).expect("a store");
+    }
+
     /// Starts a rebuild, like the daemon after a change of the windows or at its start.
     fn begin(&mut self) {
         let log = clqd::state::log_dir(&self.dir.path().join("state"));
@@ -127,7 +136,7 @@ impl Fixture {
             self.state().apply_rebuild(&step).expect("a store");
         }
         let mut rebuilder = Rebuilder::new(&paths);
-        rebuilder.begin(&mut self.state().engine, &paths, position);
+        rebuilder.begin(self.state(), &paths, position);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         while !rebuilder.is_ready() {
             let event = runtime.block_on(rebuilder.next_event());
@@ -319,6 +328,40 @@ fn tag_deleted_and_added_again_during_rebuild_is_another_one() {
     });
     assert!(week > 20);
     assert_eq!(all_time, week);
+}
+
+/// A server introduces at most four names a day. On three days before the log begins it has introduced ten.
+#[test]
+fn names_known_before_the_log_spend_no_quota() {
+    let with_quota = |windows: &[&str]| {
+        let mut settings = settings(windows);
+        settings.rules.screen.new_names_per_day_max = 4;
+        settings
+    };
+    let mut fixture = Fixture::new(0);
+    fixture.state().engine.reload(with_quota(&[]));
+    let known = |n: usize| (0..n).map(|n| format!("known {n}"));
+    for (day, names) in [(0, 4), (1, 8), (2, 10)] {
+        let t_ms = FROM_MS + day * DAY_MS;
+        fixture.scan(t_ms, known(names), false);
+        fixture.scan(t_ms + 120_000, known(0), false);
+    }
+    let t_ms = FROM_MS + 9 * DAY_MS / 2;
+    fixture.scan(t_ms, known(10).chain((0..6).map(|n| format!("new {n}"))), true);
+    fixture.scan(t_ms + 120_000, known(0), true);
+    fixture.state().commit().expect("a store");
+    fixture.state().engine.reload(with_quota(&["all-time"]));
+    fixture.begin();
+    while !fixture.step() {}
+    fixture.state().commit().expect("a store");
+    let mut rows = fixture.state().store.rows(ALL_TIME, ServerKey(1)).expect("a store");
+    let store = &fixture.state().store;
+    let name = |player| store.player_record(player).expect("a store").expect("a player").name.to_string();
+    let mut names: Vec<String> =
+        rows.drain(..).map(|(player, _)| name(player)).filter(|name| !name.starts_with('p')).collect();
+    names.sort_unstable();
+    let want: Vec<String> = known(10).chain((0..4).map(|n| format!("new {n}"))).collect();
+    assert_eq!(names, want, "the first ten, and four new ones");
 }
 
 /// Settings whose rules ignore some names.

@@ -578,7 +578,7 @@ impl EngineThread {
             return Ok(());
         }
         self.sync()?;
-        self.rebuilder.begin(&mut self.state.engine, &self.rebuild_paths, self.log.last_seq());
+        self.rebuilder.begin(&self.state, &self.rebuild_paths, self.log.last_seq());
         Ok(())
     }
 

@@ -121,24 +121,28 @@ impl Rebuilder {
     }
 
     /// Starts a new rebuild. All recorded scans are in files; `position`: the last batch of the log.
-    pub fn begin(&mut self, engine: &mut Engine, paths: &RebuildPaths, position: u64) {
+    pub fn begin(&mut self, state: &State, paths: &RebuildPaths, position: u64) {
         self.cleanup();
         self.number += 1;
-        match self.start_job(engine, paths, position) {
+        match self.start_job(state, paths, position) {
             Ok(running) => self.running = Some(running),
             Err(error) => self.failed = Some(error),
         }
     }
 
-    fn start_job(&self, engine: &mut Engine, paths: &RebuildPaths, position: u64) -> anyhow::Result<ActiveRebuild> {
+    fn start_job(&self, state: &State, paths: &RebuildPaths, position: u64) -> anyhow::Result<ActiveRebuild> {
+        let model = state.engine.model();
+        let log_from_ms = replay_job::first_scan_ms(&paths.log)?.unwrap_or(i64::MIN);
+        let from_ms = model.replay_from_ms();
         let dir = create_job_dir(&paths.state_dir)?;
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let job = ReplayJob {
             dir: dir.clone(),
             store: StoreSettings { cache_bytes: paths.cache_bytes, create: true },
-            settings: engine.model().rebuild_settings(),
-            servers: engine.model().rebuilt_servers(),
-            from_ms: engine.model().replay_from_ms(),
+            settings: model.rebuild_settings(),
+            servers: model.rebuilt_servers(),
+            known_before: Arc::new(model.known_before(state.store.reader(), from_ms.max(log_from_ms))),
+            from_ms,
             log: paths.log.clone(),
             position,
             _log_reading: paths.log_lock.begin_reading(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 
 use crate::daemon::disk_space::free_bytes;
-use crate::engine::EngineSettings;
+use crate::engine::{EngineSettings, KnownBefore};
 use crate::log::{self, LogEvent, ReadingGuard};
 use crate::model::{AdminCommand, KnownServer, ServerUrl};
 use crate::state::{ReplayFeed, State};
@@ -24,6 +24,7 @@ pub(super) struct ReplayJob {
     pub store: StoreSettings,
     pub settings: EngineSettings,
     pub servers: Vec<KnownServer>,
+    pub known_before: Arc<KnownBefore>,
     pub from_ms: i64,
     /// The directory of the log.
     pub log: PathBuf,
@@ -44,6 +45,7 @@ impl ReplayJob {
     pub fn run(mut self, next_position: &mut dyn FnMut() -> Option<u64>) -> anyhow::Result<State> {
         check_space(&self.dir, self.disk_free_bytes_min)?;
         let mut state = State::open(&self.dir.join("state"), self.store, self.settings.clone())?;
+        state.engine.set_known_before(self.known_before.clone());
         for server in &self.servers {
             state.engine.add_server(server.url.clone(), server.tags.clone(), 0)?;
             state.engine.trust_server(&server.url, &server.exempt, &[])?;

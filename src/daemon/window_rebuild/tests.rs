@@ -83,10 +83,10 @@ fn lines(minutes: std::ops::Range<i64>) -> String {
 fn log_files_are_not_replaced_while_a_rebuild_reads_them() {
     let dir = tempfile::tempdir().unwrap();
     let position = write_log(dir.path(), &lines(0..200));
-    let mut state = open_state(dir.path());
+    let state = open_state(dir.path());
     let paths = paths_of(dir.path());
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths, position);
+    rebuilder.begin(&state, &paths, position);
     assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
 
     let forgotten = vec![(NameHash::of("baseq3", "ann"), i64::MAX)];
@@ -121,7 +121,7 @@ fn log_files_are_not_replaced_while_a_rebuild_reads_them() {
 fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let position = write_log(dir.path(), &lines(0..100));
-    let mut state = open_state(dir.path());
+    let state = open_state(dir.path());
     let paths = paths_of(dir.path());
     let leftover = rebuild_dir(&paths.state_dir).join("of an earlier process");
     fs::create_dir_all(&leftover).unwrap();
@@ -129,7 +129,7 @@ fn cleanup_of_a_rebuild_keeps_the_files_of_the_next() {
     assert!(!leftover.exists());
     let mut first: Option<PathBuf> = None;
     for _ in 0..5 {
-        rebuilder.begin(&mut state.engine, &paths, position);
+        rebuilder.begin(&state, &paths, position);
         assert!(rebuilder.failed.is_none(), "{:?}", rebuilder.failed);
         let running = rebuilder.running.as_ref().unwrap().dir.clone();
         // Its cleanup has finished when its directory no longer exists.
@@ -152,7 +152,7 @@ fn rebuild_ends_before_the_disk_is_full_and_removes_its_files() {
     let mut state = open_state(dir.path());
     let paths = RebuildPaths { disk_free_bytes_min: 1 << 60, ..paths_of(dir.path()) };
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths, position);
+    rebuilder.begin(&state, &paths, position);
     while !rebuilder.is_ready() {
         let event = rebuilder.events.1.blocking_recv().unwrap();
         rebuilder.handle_event(event, position).into_iter().for_each(|send| send());
@@ -190,23 +190,23 @@ fn rebuild_writes_only_inside_the_state_directory_and_is_not_backed_up() {
     let siblings = names(dir.path());
     let paths = paths_of(&state_dir);
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths, position);
+    rebuilder.begin(&state, &paths, position);
     let running = rebuilder.running.as_ref().expect("the rebuild has started").dir.clone();
     // The whole log is replayed when the thread asks for a position.
     let (_, event) = rebuilder.events.1.blocking_recv().unwrap();
     assert!(matches!(event, JobEvent::PositionRequest) && running.join("state/db").exists());
     assert_eq!(names(dir.path()), siblings);
 
-    // The files are as a daemon leaves them that is killed now.
+    // The files are as a daemon leaves them that is killed now. The thread reads the state until it ends.
+    let ActiveRebuild { thread, positions, .. } = rebuilder.running.take().unwrap();
+    drop(positions);
+    thread.join().unwrap();
     drop(state);
     let backup = dir.path().join("backup");
     crate::state::recovery::backup_closed(&crate::config::Config::default(), &state_dir, &backup, &|_| ()).unwrap();
     assert!(running.exists() && !rebuild_dir(&backup).exists());
     let opened = State::open(&backup, StoreSettings { create: false, ..store }, EngineSettings::default()).unwrap();
     assert_eq!(opened.engine.model().now_ms(), START_MS + 98 * 60_000);
-    let ActiveRebuild { thread, positions, .. } = rebuilder.running.take().unwrap();
-    drop(positions);
-    thread.join().unwrap();
     Rebuilder::new(&paths);
     assert!(!rebuild_dir(&state_dir).exists());
 }
@@ -235,7 +235,7 @@ fn rebuilt_rows_equal_those_of_the_week() {
     state.apply_rebuild(&step).unwrap();
 
     let mut rebuilder = Rebuilder::new(&paths);
-    rebuilder.begin(&mut state.engine, &paths, position);
+    rebuilder.begin(&state, &paths, position);
     while !rebuilder.is_ready() {
         let event = rebuilder.events.1.blocking_recv().unwrap();
         if let Some(send) = rebuilder.handle_event(event, position) {

@@ -223,10 +223,11 @@ impl GlobalState {
             if list.entries[at].presence.is_some() {
                 continue;
             }
-            let player = match self.player_key(origin.source, origin.game, &list.entries[at])? {
+            let entry = &list.entries[at];
+            let player = match self.player_key(origin.source, origin.game, entry)? {
                 Some(player) => player,
-                None if self.may_introduce_name(&mut record.screening, t_ms) => {
-                    self.new_player(origin.game, &list.entries[at])
+                None if self.may_introduce_name(&mut record.screening, origin.game, &entry.name, t_ms)? => {
+                    self.new_player(origin.game, entry)
                 }
                 None => continue, // over the quota of new names: unusable in this snapshot
             };

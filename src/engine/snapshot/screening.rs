@@ -4,7 +4,7 @@
 //! The checks are pure functions in [`crate::rank::screen`]; this module applies them to the
 //! keys of games, maps and players, and to the server's record.
 
-use crate::engine::{AdminError, Engine, GlobalState, ReadModel, ServerState};
+use crate::engine::{AdminError, Engine, GlobalState, ReadError, ReadModel, ServerState};
 use crate::model::name::Name;
 use crate::model::server::{ScreenReason, Screening, ServerRecord};
 use crate::model::snapshot::Snapshot;
@@ -131,7 +131,8 @@ impl GlobalState {
     /// The key of a game. `None`: the server may not introduce it (check 4), which is recorded.
     pub(super) fn game_within_quota(&mut self, screening: &mut Screening, name: &str, t_ms: i64) -> Option<GameKey> {
         let rules = &self.settings.rules.screen;
-        if !rules.enabled || self.games.find(name).is_some() {
+        let is_known = |name| self.known_before.as_ref().is_some_and(|before| before.has_game(name));
+        if !rules.enabled || self.games.find(name).is_some() || is_known(name) {
             return Some(self.game_key(name));
         }
         let exempt = screening.is_exempt(ScreenReason::TooManyNewGames);
@@ -152,7 +153,8 @@ impl GlobalState {
         t_ms: i64,
     ) -> (MapKey, Option<Name>) {
         let rules = &self.settings.rules.screen;
-        if !rules.enabled || self.maps.find(name).is_some() {
+        let is_known = |name| self.known_before.as_ref().is_some_and(|before| before.has_map(name));
+        if !rules.enabled || self.maps.find(name).is_some() || is_known(name) {
             return (self.map_key(name), None);
         }
         let exempt = screening.is_exempt(ScreenReason::TooManyNewMaps);
@@ -184,10 +186,21 @@ impl GlobalState {
 
     /// Whether a server may introduce one more player name (check 4). Counts the name and
     /// records the reason.
-    pub(super) fn may_introduce_name(&self, screening: &mut Option<Box<Screening>>, t_ms: i64) -> bool {
+    pub(super) fn may_introduce_name(
+        &self,
+        screening: &mut Option<Box<Screening>>,
+        game: GameKey,
+        name: &str,
+        t_ms: i64,
+    ) -> Result<bool, ReadError> {
         let rules = &self.settings.rules.screen;
         if !rules.enabled {
-            return true;
+            return Ok(true);
+        }
+        if let Some(before) = &self.known_before
+            && before.has_player(self.games.name(game.0), name)?
+        {
+            return Ok(true);
         }
         let screening = screening.get_or_insert_default();
         let exempt = screening.is_exempt(ScreenReason::TooManyNewNames);
@@ -196,7 +209,7 @@ impl GlobalState {
         if !allowed {
             screening.record_reason(ScreenReason::TooManyNewNames, t_ms);
         }
-        allowed
+        Ok(allowed)
     }
 
     /// Returns the gain, or 0 if it is impossible (check 6). Records the reason.

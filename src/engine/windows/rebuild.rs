@@ -7,9 +7,12 @@
 //! log to rebuild them from; without one they start empty. Recomputed windows are credited and can be
 //! queried all the time.
 
+use std::sync::Arc;
+
 use crate::board::window::{Shape, WindowTypes, label, type_name};
+use crate::engine::known_before::KnownBefore;
 use crate::engine::windows::current::CurrentWindows;
-use crate::engine::{Engine, EngineSettings, GlobalState, ReadModel, ServerState};
+use crate::engine::{Engine, EngineSettings, GlobalState, ReadModel, ServerState, StateReader};
 use crate::model::calendar::DAY_MS;
 use crate::model::commit::{WindowState, WindowTypeState};
 use crate::model::{KnownServer, ServerKey, WindowKey, WindowType};
@@ -165,6 +168,12 @@ impl ReadModel {
         first.unwrap_or(i64::MAX).saturating_sub(REPLAY_LEAD_MS)
     }
 
+    /// What the second engine takes for known before its first event. `players`: a reader of this state.
+    pub fn known_before(&self, players: impl StateReader + Send + Sync + 'static, until_ms: i64) -> KnownBefore {
+        let GlobalState { games, maps, .. } = &self.global;
+        KnownBefore { games: games.clone(), maps: maps.clone(), players: Box::new(players), until_ms }
+    }
+
     /// Settings of the second engine: the same rules, but only the types to rebuild. It has weeks in any case.
     pub fn rebuild_settings(&self) -> EngineSettings {
         let settings = &self.global.settings;
@@ -197,6 +206,11 @@ impl ReadModel {
 }
 
 impl Engine {
+    /// Names that were known before this state began spend no quota.
+    pub fn set_known_before(&mut self, known: Arc<KnownBefore>) {
+        self.model.global.known_before = Some(known);
+    }
+
     /// Starts the changed types with empty windows, because their past cannot be rebuilt.
     pub fn start_types_empty(&mut self) {
         let of_types = |window: &WindowKey| self.model.global.is_rebuilding(*window);
