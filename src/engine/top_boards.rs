@@ -1,9 +1,12 @@
 //! Boards and totals that the archive publishes: see [`crate::model::top_board`].
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::iter::Peekable;
 
 use super::ReadModel;
 use super::boards::group::{Group, WindowBoards};
+use crate::board::order::OrderKey;
 use crate::board::score_unit::display_score;
 use crate::board::{BoardEntry, window};
 use crate::model::GameKey;
@@ -33,10 +36,10 @@ impl ReadModel {
                 }),
             );
         }
+        keys.retain(|key| after.is_none_or(|after| *key > after));
         keys.sort_unstable();
         keys.dedup();
-        let next = keys.into_iter().filter(|key| after.is_none_or(|after| *key > after));
-        next.take(most).filter_map(|key| self.top_board(key)).collect()
+        keys.into_iter().take(most).filter_map(|key| self.top_board(key)).collect()
     }
 
     /// Whether the boards of a window are in memory and can be published. Those of a closed window are published once, so
@@ -89,14 +92,35 @@ impl ReadModel {
 
     /// The best players of all games, in the default order. A player belongs to one game.
     fn all_games(&self, boards: &WindowBoards, ranking: Ranking) -> (u32, Vec<BoardEntry>) {
-        let games = boards.groups().filter(|group| group.tag().is_none());
-        let (mut size, mut entries) = (0, Vec::new());
-        for (of_game, best) in games.filter_map(|group| best(boards, group, ranking)) {
-            size += of_game;
-            entries.extend(best);
+        let orders = self.global.settings.orders(None);
+        let (mut size, mut lists) = (0, Vec::new());
+        for group in boards.groups().filter(|group| group.tag().is_none()) {
+            let Some(board) = boards.board(group, ranking) else { continue };
+            size += board.len();
+            let best = board.iter().take(TOP_BOARD_PLAYERS_MAX);
+            let is_ordered = boards.orders(group).order(ranking) == orders.order(ranking);
+            let best: Box<dyn Iterator<Item = BoardEntry>> = match is_ordered {
+                true => Box::new(best),
+                false => {
+                    let mut best: Vec<BoardEntry> = best.collect();
+                    orders.sort(ranking, &mut best);
+                    Box::new(best.into_iter())
+                }
+            };
+            lists.push(best.peekable());
         }
-        self.global.settings.orders(None).sort(ranking, &mut entries);
-        entries.truncate(TOP_BOARD_PLAYERS_MAX);
+        // Few of many games have the best players.
+        let key = |entry: &BoardEntry| orders.sort_key(ranking, entry);
+        let first = |(at, list): (usize, &mut Peekable<_>)| Some(Reverse((key(list.peek()?), at)));
+        let mut firsts: BinaryHeap<Reverse<(OrderKey, usize)>> =
+            lists.iter_mut().enumerate().filter_map(first).collect();
+        let mut entries = Vec::new();
+        while entries.len() < TOP_BOARD_PLAYERS_MAX
+            && let Some(Reverse((_, at))) = firsts.pop()
+        {
+            entries.extend(lists[at].next());
+            firsts.extend(first((at, &mut lists[at])));
+        }
         (size, entries)
     }
 
