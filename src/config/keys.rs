@@ -285,7 +285,7 @@ pub const KEYS: &[KeySpec] = &[
     key("store", "cache_bytes", whole(16 << 20, 64 << 30, "bytes"), Restart)
         .described("268435456", "Cache of the database in the state directory. The daemon uses about twice as much memory."),
     key("store", "commit_interval_ms", whole(10, 10_000, "ms"), Reload)
-        .described("200", "Time between two commits: scans are written to the log, and readers see them. A crash loses at most the scans since the last one. Those servers are scanned again. What an admin changed is on disk before the answer."),
+        .described("200", "Time between two commits: scans are written to the log, and readers see them. A crash loses at most the scans since the last one. Those servers are scanned again. What an admin changed is on disk before the answer. The leader of a cluster writes the log at least once a second."),
     key("store", "checkpoint_interval_s", whole(1, 86_400, "s"), Reload)
         .described("300", "Time between two checkpoints: the changes in memory are written to a file, and the log before them is removed. A checkpoint begins earlier if the changes take a quarter of `store.changes_bytes_max`. After a crash the next start applies the log since the last one."),
     key("store", "changes_bytes_max", whole(64 << 20, 64 << 30, "bytes"), Reload)

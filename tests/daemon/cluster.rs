@@ -265,7 +265,8 @@ fn rules_change_when_all_engines_know_them() {
     let database = runtime.block_on(Database::new());
     let mut engines = Engines::start(&database.url(), "[rules]\nnumber = 1\n");
     let leader = engines.leader();
-    configure(&engines.sandboxes[leader], leader, &database.url(), "", "[rules]\nnumber = 2\n");
+    let store = "commit_interval_ms = 10000\n";
+    configure(&engines.sandboxes[leader], leader, &database.url(), store, "[rules]\nnumber = 2\n");
     runtime.block_on(database.run(
         "INSERT INTO clq_engine (engine, instance, address, version, seq, seen_ms) \
          VALUES ('old', 1, '', 1, 1, 1000 * UNIX_TIMESTAMP() + 600000)",
@@ -278,6 +279,10 @@ fn rules_change_when_all_engines_know_them() {
     assert!(why.contains("rules.number: engine old knows the rules until number 1"), "{why}");
     runtime.block_on(database.run("DELETE FROM clq_engine WHERE engine = 'old'"));
     wait_until("the rules have changed", || reload(&engines.sandboxes[leader]).status.success());
+
+    // Commits are rare; the lease needs more.
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!(runtime.block_on(database.value("SELECT epoch FROM clq_leader")), "1");
 
     // An engine of an older version.
     let follower = (leader + 1) % ENGINES;

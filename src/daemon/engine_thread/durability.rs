@@ -31,6 +31,9 @@ use crate::view::ClockTrust;
 /// the service.
 const DISK_STALL_MS: i64 = 300_000;
 
+/// Largest time between two writes of the leader of a cluster: they keep its lease.
+const BEAT_MS: i64 = 1_000;
+
 /// The clock was wrong at the start and is right now. The next start corrects the times since then.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the clock was {} s ahead at the start and is right now; the next start corrects the times since then", by_ms / 1_000)]
@@ -223,7 +226,7 @@ impl EngineThread {
         if self.is_checkpoint_due(now_ms) {
             return self.begin_checkpoint(now_ms);
         }
-        let is_due = !self.unsynced.is_empty() || now_ms - self.written_ms >= self.commit_interval_ms;
+        let is_due = !self.unsynced.is_empty() || now_ms - self.written_ms >= self.write_interval_ms();
         if is_due && (self.log.has_unwritten(now_ms) || self.log.synced() < self.first_unsynced()) {
             self.written_ms = now_ms;
             self.log.begin_write(now_ms)?;
@@ -238,8 +241,15 @@ impl EngineThread {
         }
         match self.log.writing_since_ms().is_none() && !self.disk.is_paused() {
             true if !self.unsynced.is_empty() => now_ms,
-            true if self.log.has_unwritten(now_ms) => self.written_ms + self.commit_interval_ms,
+            true if self.log.has_unwritten(now_ms) => self.written_ms + self.write_interval_ms(),
             _ => i64::MAX,
+        }
+    }
+
+    fn write_interval_ms(&self) -> i64 {
+        match self.log.is_shared() {
+            true => self.commit_interval_ms.min(BEAT_MS),
+            false => self.commit_interval_ms,
         }
     }
 
