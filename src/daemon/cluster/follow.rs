@@ -119,7 +119,11 @@ impl Follower {
                 Ok(Some(epoch)) => break epoch,
                 Ok(None) => tokio::time::sleep(READ_INTERVAL).await,
                 Err(FollowError::Ended(_)) => return,
-                Err(error) => self.wait_after(&error).await,
+                Err(error) => {
+                    // The leader could not write either.
+                    self.lease = Lease::default();
+                    self.wait_after(&error).await;
+                }
             }
         };
         begin().await;
@@ -144,14 +148,13 @@ impl Follower {
             self.has_tables = true;
         }
         let leader = self.log.leader().await?;
+        let has_expired = self.lease.look(leader.as_ref(), self.began.elapsed().as_millis() as u64);
         self.cluster.note_leader(leader.clone());
         let began = Instant::now();
         if self.apply_all().await? {
             self.cluster.note_applied(began);
         }
         self.note().await?;
-        let now_ms = self.began.elapsed().as_millis() as u64;
-        let has_expired = self.lease.look(leader.as_ref(), now_ms);
         // The answer to taking over may have been lost.
         let leads_already = leader.as_ref().filter(|leader| leader.member == *self.cluster.member());
         let epoch = match leads_already {

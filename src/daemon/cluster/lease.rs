@@ -6,11 +6,10 @@ use crate::archive::Leader;
 /// A leader that writes nothing for so long is replaced.
 pub const LEASE_MS: u64 = 3_000;
 
-/// Longest time between two looks that counts as seen. After a longer one, such as an outage of the database or a
-/// pause of this process, the lease begins anew.
+/// Time between two looks counts up to this: in a longer one, the database may have hung, or both processes were paused.
 const LOOK_MS_MAX: u64 = 1_000;
 
-/// What a follower has seen of the leader. Times are of a monotonic clock.
+/// What a follower has seen of the leader since the database answers. Times are of a monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
     seen: Option<Seen>,
@@ -20,8 +19,8 @@ pub struct Lease {
 struct Seen {
     /// `None`: there has never been a leader.
     leader: Option<(u64, u64)>,
-    /// Since when it is seen like this.
-    since_ms: u64,
+    /// For how long it is seen like this.
+    silent_ms: u64,
     looked_ms: u64,
 }
 
@@ -29,13 +28,12 @@ impl Lease {
     /// Notes the row of the leader. Returns whether its lease has expired.
     pub fn look(&mut self, leader: Option<&Leader>, now_ms: u64) -> bool {
         let at = leader.map(|leader| (leader.epoch, leader.beat));
-        let since_ms = match &self.seen {
-            Some(seen) if seen.leader == at && now_ms - seen.looked_ms <= LOOK_MS_MAX => seen.since_ms,
-            _ => now_ms,
+        let silent_ms = match &self.seen {
+            Some(seen) if seen.leader == at => seen.silent_ms + (now_ms - seen.looked_ms).min(LOOK_MS_MAX),
+            _ => 0,
         };
-        self.seen = Some(Seen { leader: at, since_ms, looked_ms: now_ms });
-        let is_released = leader.is_some_and(Leader::is_released);
-        is_released || now_ms - since_ms >= LEASE_MS
+        self.seen = Some(Seen { leader: at, silent_ms, looked_ms: now_ms });
+        leader.is_some_and(Leader::is_released) || silent_ms >= LEASE_MS
     }
 }
 
@@ -69,11 +67,18 @@ mod tests {
     }
 
     #[test]
-    fn time_without_a_look_does_not_count() {
+    fn long_time_without_a_look_hardly_counts() {
         let mut lease = Lease::default();
         assert!(!lease.look(Some(&leader(1, 5)), 0));
-        assert!(!lease.look(Some(&leader(1, 5)), 60_000), "the leader could not write either");
+        assert!(!lease.look(Some(&leader(1, 5)), 60_000), "the leader may have been paused, too");
         assert!(!lease.look(Some(&leader(1, 5)), 60_900));
+    }
+
+    #[test]
+    fn a_slow_database_does_not_keep_a_silent_leader() {
+        let mut lease = Lease::default();
+        let expired = (0..).map(|n| n * 1_100).find(|now_ms| lease.look(Some(&leader(1, 5)), *now_ms));
+        assert_eq!(expired, Some(3_300));
     }
 
     #[test]

@@ -453,6 +453,7 @@ fn run(seed: u64) -> Counts {
             let wall_ms = now_ms + engine.skew_ms;
             engine.lead(wall_ms, &mut scans, &mut random);
             if now_ms < engine.cut_off_until_ms {
+                engine.lease = Lease::default();
                 continue;
             }
             match engine.leading.is_some() {
