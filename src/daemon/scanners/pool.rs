@@ -217,7 +217,8 @@ impl Pool {
             heard_ms: now_ms,
             open: 0,
             exchange: 0,
-            batch: 0,
+            // One that was lost goes on: the next answer has another number.
+            batch: batch_known,
             handed: Vec::new(),
             queue: VecDeque::new(),
             space: 0,

@@ -136,6 +136,28 @@ fn scans_of_a_lost_scanner_are_given_to_others() {
 }
 
 #[test]
+fn a_scanner_that_was_lost_and_misses_an_answer_gets_its_scans_again() {
+    let mut pool = pool(&[]);
+    let exchange = |pool: &mut Pool, now_ms: i64, batch_known: u64| {
+        let greeting = Greeting { name: "eu", region: "eu", session: 1, space: 9, batch_known };
+        let exchange = pool.begin(now_ms, &greeting).expect("joined");
+        let (batch, scans) = pool.take("eu", 1, exchange);
+        pool.end(now_ms, "eu", 1);
+        (batch, ids(&scans))
+    };
+    assert_eq!(exchange(&mut pool, 0, 0), (0, vec![]));
+    assert!(pool.assign(0, request(1)).is_none());
+    assert_eq!(exchange(&mut pool, 1, 0), (1, vec![1]));
+    assert_eq!(pool.tick(LOST_AFTER_MS + 2), ["eu"]);
+    assert_eq!(exchange(&mut pool, 4_000, 1), (1, vec![]));
+    assert!(pool.assign(4_000, request(3)).is_none());
+    assert_eq!(exchange(&mut pool, 4_001, 1), (2, vec![3]));
+    // The answer was lost.
+    assert_eq!(exchange(&mut pool, 4_002, 1), (3, vec![3]));
+    assert_eq!(exchange(&mut pool, 4_003, 3), (3, vec![]));
+}
+
+#[test]
 fn a_scanner_that_was_started_again_has_lost_its_scans() {
     let mut pool = pool(&["eu", "us"]);
     pool.note_answer(ServerKey(1), 1, 5.0);
