@@ -228,6 +228,11 @@ impl State {
         Ok(())
     }
 
+    /// Whether deleted windows that may be opened again still have records, which would be among the new ones.
+    pub fn must_sweep(&self) -> bool {
+        self.store.unswept().any(|window| self.engine.model().may_reopen(window))
+    }
+
     /// Does one step of deleting old windows.
     pub fn sweep(&mut self) -> Result<bool, StoreError> {
         self.store.sweep(SWEEP_RECORDS)

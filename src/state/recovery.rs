@@ -520,6 +520,12 @@ impl Tail {
                 }
             };
             self.forgets.unwritten.iter_mut().for_each(|forget| forget.is_followed = true);
+            if seq > position && state.must_sweep() {
+                // The engine that wrote this batch had done so.
+                state.commit()?;
+                state.write_checkpoint(seq - 1)?;
+                while state.sweep()? {}
+            }
             for event in events.drain(..) {
                 if seq <= position {
                     continue;
@@ -552,5 +558,118 @@ impl Tail {
             self.forgets.note(state, *t_ms, command)?;
         }
         self.applier.apply(state, event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Outcome, StateReader};
+    use crate::log::{HistoryWriter, WriterSettings};
+    use crate::model::calendar::DAY_MS;
+    use crate::model::commit::WindowState;
+    use crate::model::rebuild::{RebuildStep, RebuiltRow, RebuiltServer};
+    use crate::model::{
+        Completeness, Player, PlayerKey, PlayerRow, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType,
+    };
+
+    /// 2025-11-25 10:00 UTC
+    const FROM_MS: i64 = 1_764_064_800_000;
+    const SERVERS: u32 = 500;
+    const PLAYERS: u32 = 40;
+    const WINDOW: WindowKey = WindowKey { kind: WindowType(10), index: 0 };
+
+    /// Of an engine of a cluster, with a window that begins on a day of November.
+    fn config(day: u32) -> Config {
+        let window = format!("10 base=2025-11-{day:02}T00:00:00Z duration=28d repeat=1");
+        let archive = "[archive]\nurl = \"mysql://clqd@localhost/clqd\"\n";
+        let text = format!("{archive}[cluster]\nengine = \"a\"\n[boards]\nwindows = [\"{window}\"]\n");
+        Config::parse(&text).expect("valid")
+    }
+
+    fn url(server: u32) -> ServerUrl {
+        ServerUrl::parse(&format!("quake3://10.0.{}.{}:27960", server / 250, server % 250 + 1)).expect("a URL")
+    }
+
+    fn scan(server: u32, scan: i64) -> LogEvent {
+        let player = |n| Player { name: format!("p{server}x{n}").into(), points: Some(scan), ..Player::default() };
+        let snapshot = Snapshot {
+            t_ms: FROM_MS + scan * 120_000 + i64::from(server),
+            game: "baseq3".into(),
+            map: "q3dm17".into(),
+            hostname: String::new(),
+            slots: 64,
+            players: (0..PLAYERS).map(player).collect(),
+            completeness: Completeness::Full,
+            count: None,
+            bots: None,
+        };
+        LogEvent::Scan { server: url(server), outcome: Outcome::Snapshot(snapshot) }
+    }
+
+    fn append(dir: &Path, after: u64, events: &[LogEvent]) -> u64 {
+        let mut log = HistoryWriter::open(&WriterSettings::new(log_dir(dir)), after + 1, FROM_MS).unwrap();
+        events.iter().for_each(|event| log.append(event).unwrap());
+        log.finish().unwrap()
+    }
+
+    fn open_now(dir: &Path) -> Recovered {
+        open(&config(1), dir, &|| false).unwrap()
+    }
+
+    /// All rows of the window.
+    fn rows(state: &State) -> Vec<(PlayerKey, PlayerRow)> {
+        (1..=SERVERS).flat_map(|server| state.store.rows(WINDOW, ServerKey(server)).unwrap()).collect()
+    }
+
+    #[test]
+    fn rows_of_a_deleted_window_are_not_in_a_new_one_after_a_restart() {
+        let settings = |t_ms, day| LogEvent::Settings { t_ms, settings: config(day).log_settings() };
+        let rebuild = |step| LogEvent::Rebuild { t_ms: FROM_MS + DAY_MS, step };
+        let mut before = vec![settings(FROM_MS, 1)];
+        before.extend((0..3).flat_map(|n| (0..SERVERS).map(move |server| scan(server, n))));
+        let deletion =
+            [settings(FROM_MS + DAY_MS, 2), rebuild(RebuildStep::Types { from_ms: Some(FROM_MS - 90 * DAY_MS) })];
+        let start_ms = config(2).engine_settings().unwrap().windows.span(WINDOW).unwrap().start;
+        let window = WindowState { window: WINDOW, start_ms, end_ms: start_ms + 28 * DAY_MS };
+        let row = |n: u32| RebuiltRow {
+            game: "baseq3".into(),
+            name: format!("p0x{n}").into(),
+            display: format!("p0x{n}").into(),
+            row: PlayerRow::new(1, 1000.0),
+        };
+        let of_server = RebuiltServer {
+            window: WINDOW,
+            server: url(0),
+            rows: (0..5).map(row).collect(),
+            removed: Vec::new(),
+            maps: Vec::new(),
+        };
+        let after = [
+            rebuild(RebuildStep::Begin { windows: vec![window] }),
+            rebuild(RebuildStep::Server(Box::new(of_server))),
+            rebuild(RebuildStep::End {}),
+        ];
+        let [sweeps_all, ends] = [usize::MAX, 1].map(|sweeps| {
+            let dir = tempfile::tempdir().unwrap();
+            open_now(dir.path()).state.write_checkpoint(0).unwrap();
+            let last = append(dir.path(), 0, &before);
+            let mut recovered = open_now(dir.path());
+            assert_eq!(rows(&recovered.state).len(), (SERVERS * PLAYERS) as usize);
+            recovered.state.write_checkpoint(last).unwrap();
+            drop(recovered);
+            let last = append(dir.path(), last, &deletion);
+            let Recovered { mut state, .. } = open_now(dir.path());
+            assert!(state.must_sweep());
+            state.write_checkpoint(last).unwrap();
+            _ = (0..sweeps).find(|_| !state.sweep().unwrap());
+            drop(state);
+            let last = append(dir.path(), last, &after);
+            let Recovered { mut state, .. } = open_now(dir.path());
+            state.write_checkpoint(last).unwrap();
+            while state.sweep().unwrap() {}
+            rows(&state)
+        });
+        assert_eq!((sweeps_all.len(), ends == sweeps_all), (5, true));
     }
 }

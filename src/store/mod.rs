@@ -452,6 +452,11 @@ impl Store {
         Ok(!self.unswept.is_empty())
     }
 
+    /// Deleted windows that still have records.
+    pub fn unswept(&self) -> impl Iterator<Item = WindowKey> + '_ {
+        self.unswept.keys().copied()
+    }
+
     /// Whether records of deleted windows stay until the next checkpoint.
     pub fn sweeps_after_checkpoint(&self) -> bool {
         self.unswept.values().any(|&checkpoint| checkpoint > self.checkpoint)

@@ -3,13 +3,13 @@
 use anyhow::Context;
 
 use super::corrections::delete_captures;
+use super::durability::BEAT_MS;
 use super::{EngineThread, NameRemoval, first_outcome_ms};
 use crate::archive::SharedBatch;
 use crate::daemon::cluster::Leadership;
-use crate::log::LogEvent;
+use crate::log::{LogEvent, RecordedSettings};
 use crate::model::AdminCommand;
 use crate::model::outbox::ArchiveStep;
-use crate::model::rebuild::RebuildStep;
 use crate::rank::RULES_NUMBER;
 
 impl EngineThread {
@@ -31,6 +31,10 @@ impl EngineThread {
             return Ok(self.log.copied().0);
         }
         for SharedBatch { version, batch } in batches {
+            // This engine may have been started in between.
+            if !self.sweep_reopened_windows()? {
+                break;
+            }
             if u32::from(version) > RULES_NUMBER {
                 anyhow::bail!(
                     "batch {} of the cluster has rules.number = {version}, and this program knows the rules until number \
@@ -45,7 +49,7 @@ impl EngineThread {
                 let event = LogEvent::Settings { t_ms: now_ms, settings };
                 self.followed.apply(&mut self.state, event).context("cannot apply the log of the cluster")?;
             }
-            let (mut events, mut changes_types, mut has_forgotten) = (Vec::new(), false, false);
+            let (mut events, mut has_forgotten) = (Vec::new(), false);
             self.log.copy(batch, now_ms, |event| events.push(event))?;
             for event in events {
                 if is_applied {
@@ -59,7 +63,6 @@ impl EngineThread {
                     self.drop_archived(batch);
                 }
                 let forgets = matches!(&event, LogEvent::Command { command: AdminCommand::Forget { .. }, .. });
-                changes_types |= matches!(event, LogEvent::Rebuild { step: RebuildStep::Types { .. }, .. });
                 let applied = self.followed.apply(&mut self.state, event);
                 applied.context("cannot apply the log of the cluster")?;
                 if forgets {
@@ -73,22 +76,34 @@ impl EngineThread {
             if begins_segment && self.name_removal == NameRemoval::AtNextSegment && !has_forgotten {
                 self.remove_names_after_checkpoint();
             }
-            if changes_types {
-                self.sweep_deleted_windows()?;
-            }
         }
+        // Before it leads, and the lease runs.
+        self.sweep_reopened_windows()?;
         // The settings of the leader may have another order.
         self.queue_outdated_boards();
         self.changed_ms.get_or_insert(now_ms);
         Ok(self.log.copied().0)
     }
 
-    /// Removes the records of windows that were deleted, because in a cluster all engines must credit the same scans to
-    /// the new windows of a type.
-    pub(super) fn sweep_deleted_windows(&mut self) -> anyhow::Result<()> {
+    /// Removes the records of deleted windows that may be opened again, because in a cluster all engines must credit the
+    /// same scans to the new ones. Returns whether there are none any more; the disk may be full.
+    pub(super) fn sweep_reopened_windows(&mut self) -> anyhow::Result<bool> {
+        if !self.state.must_sweep() {
+            return Ok(true);
+        }
         self.checkpoint()?;
-        while !self.disk.is_paused() && self.state.sweep()? {}
-        Ok(())
+        while !self.disk.is_paused() && self.state.sweep()? {
+            self.heartbeat.beat();
+            let now_ms = self.clock.now_ms();
+            if !self.is_following() && now_ms - self.written_ms >= BEAT_MS {
+                // Changes nothing, and keeps the lease.
+                let (t_ms, settings) = (self.last_outcome_ms, RecordedSettings::default());
+                self.log.append(&LogEvent::Settings { t_ms, settings });
+                self.written_ms = now_ms;
+                self.log.begin_write(now_ms)?;
+            }
+        }
+        Ok(!self.state.must_sweep())
     }
 
     /// This engine leads from now on. It has applied the whole log.
@@ -103,6 +118,7 @@ impl EngineThread {
         self.probes = self.idle_probes.take();
         self.number_scans();
         self.remove_servers_known_twice(now_ms);
+        self.sweep_reopened_windows()?;
         self.tick(now_ms)?;
         self.commit()?;
         // The leader before may not have ended the segment with the request; this one has begun another.

@@ -32,7 +32,7 @@ use crate::view::ClockTrust;
 const DISK_STALL_MS: i64 = 300_000;
 
 /// Largest time between two writes of the leader of a cluster: they keep its lease.
-const BEAT_MS: i64 = 1_000;
+pub(super) const BEAT_MS: i64 = 1_000;
 
 /// The clock was wrong at the start and is right now. The next start corrects the times since then.
 #[derive(Clone, Copy, Debug, thiserror::Error)]

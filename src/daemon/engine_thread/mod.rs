@@ -642,8 +642,11 @@ impl EngineThread {
             return Ok(());
         }
         match self.log.is_shared() {
-            // The engine does not wait for the database. All of it is in the log.
-            true => self.checkpoints.request(),
+            // The engine does not wait for the database, unless it failed. All of it is in the log.
+            true => {
+                self.sweep_reopened_windows()?;
+                self.checkpoints.request();
+            }
             false => self.checkpoint()?,
         }
         self.state.engine.model().running_windows().into_iter().for_each(|window| self.boards.enqueue(window));

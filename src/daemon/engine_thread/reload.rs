@@ -57,7 +57,7 @@ impl EngineThread {
         if self.log.is_shared() {
             // No scan that follows is earlier.
             self.log.append(&LogEvent::Rebuild { t_ms: self.last_outcome_ms, step });
-            self.sweep_deleted_windows()?;
+            self.sweep_reopened_windows()?;
         }
         self.rebuild()?;
         Ok(Some(note))

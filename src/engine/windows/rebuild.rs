@@ -130,6 +130,14 @@ impl ReadModel {
         !self.global.changed_types.is_empty()
     }
 
+    /// Whether a deleted window may be opened again, with other rows.
+    pub fn may_reopen(&self, window: WindowKey) -> bool {
+        let (windows, now_ms) = (&self.global.settings.windows, self.now_ms());
+        let ends_later = windows.span(window).is_some_and(|span| span.end > now_ms);
+        let is_retained = windows.retained(window.kind, now_ms).contains(&window.index);
+        window.week().is_none() && !self.global.is_kept(window) && (ends_later || is_retained)
+    }
+
     /// Whether windows are to be rebuilt from the log.
     pub fn has_rebuild(&self) -> bool {
         !self.types_to_rebuild().is_empty() || !self.global.meta.importing.is_empty()
