@@ -26,6 +26,9 @@ const UNSYNCED_BYTES_MAX: usize = 128 << 20;
 /// Size at which a batch of a cluster is handed over, so that it fits into a statement of the database.
 const SHARED_BATCH_BYTES: usize = 128 << 10;
 
+/// A database that has not accepted a batch of a cluster after this time may be away for long.
+const DATABASE_MS_MAX: i64 = 1_000;
+
 /// Ticks alone are written at this interval, so that an idle daemon leaves the disk in peace.
 const TICKS_WRITTEN_AFTER_MS: i64 = 10_000;
 
@@ -76,6 +79,13 @@ enum Work {
     },
 }
 
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    bytes: usize,
+    /// When it was handed over, Unix ms.
+    since_ms: i64,
+}
+
 pub(super) struct LogThread {
     builder: BatchBuilder,
     /// `None`: this engine writes the log.
@@ -95,10 +105,8 @@ pub(super) struct LogThread {
     work: Sender<Work>,
     thread: Option<JoinHandle<()>>,
     results: UnboundedReceiver<Result<u64, LogThreadError>>,
-    /// When the batch that is being written was handed over, Unix ms.
-    writing_since_ms: Option<i64>,
-    /// Bytes of the batches that are being written: one, in a cluster several.
-    in_flight: VecDeque<usize>,
+    /// The batches that are being written: one, in a cluster several.
+    in_flight: VecDeque<InFlight>,
     /// Everything until this batch is on disk.
     synced: u64,
     /// The last batch of earlier processes.
@@ -169,7 +177,6 @@ impl LogThread {
             work,
             thread: Some(thread),
             results,
-            writing_since_ms: None,
             in_flight: VecDeque::new(),
             synced,
             earlier: synced,
@@ -235,8 +242,7 @@ impl LogThread {
         let decoder = self.decoder.as_mut().expect("a leader copies nothing");
         decoder.decode(&batch, each)?;
         self.builder = BatchBuilder::after(self.builder.last_seq().max(batch.seq()));
-        self.writing_since_ms.get_or_insert(now_ms);
-        self.in_flight.push_back(batch.bytes().len());
+        self.in_flight.push_back(InFlight { bytes: batch.bytes().len(), since_ms: now_ms });
         self.work.send(Work::Copy(batch)).map_err(|_| LogThreadError::Ended)
     }
 
@@ -317,12 +323,18 @@ impl LogThread {
 
     /// When the batch that is being written was handed over, Unix ms.
     pub(super) fn writing_since_ms(&self) -> Option<i64> {
-        self.writing_since_ms
+        self.in_flight.front().map(|batch| batch.since_ms)
+    }
+
+    /// Whether the database of a cluster has not accepted a batch of this leader for so long that nothing waits for it.
+    pub(super) fn awaits_database(&self, now_ms: i64) -> bool {
+        let is_leader = self.is_shared && !self.is_following();
+        is_leader && self.writing_since_ms().is_some_and(|since_ms| now_ms - since_ms >= DATABASE_MS_MAX)
     }
 
     /// Bytes of the events that wait, but for the batch that is being written.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.builder.bytes() + self.in_flight.iter().skip(1).sum::<usize>()
+        self.builder.bytes() + self.in_flight.iter().skip(1).map(|batch| batch.bytes).sum::<usize>()
     }
 
     pub(super) fn is_behind(&self) -> bool {
@@ -342,11 +354,10 @@ impl LogThread {
     }
 
     fn send(&mut self, batch: Option<Batch>, now_ms: i64) -> Result<(), LogThreadError> {
-        assert!(self.writing_since_ms.is_none() || self.is_shared, "one batch at a time");
+        assert!(self.in_flight.is_empty() || self.is_shared, "one batch at a time");
         self.write_due_ms = None;
         let Some(batch) = batch else { return Ok(()) };
-        self.writing_since_ms.get_or_insert(now_ms);
-        self.in_flight.push_back(batch.bytes());
+        self.in_flight.push_back(InFlight { bytes: batch.bytes(), since_ms: now_ms });
         let rules = self.settings.0.get("rules.number").and_then(|number| number.as_u64());
         let rules = rules.and_then(|number| u16::try_from(number).ok()).unwrap_or_default();
         self.work.send(Work::Write { batch, rules, now_ms }).map_err(|_| LogThreadError::Ended)
@@ -354,18 +365,16 @@ impl LogThread {
 
     /// Waits until the batch that is being written is on disk; for ever, if there is none.
     pub(super) async fn next_result(&mut self) -> Result<(), LogThreadError> {
-        match self.writing_since_ms {
-            Some(_) => {
-                let result = self.results.recv().await;
-                self.note_result(result)
-            }
-            None => std::future::pending().await,
+        if self.in_flight.is_empty() {
+            return std::future::pending().await;
         }
+        let result = self.results.recv().await;
+        self.note_result(result)
     }
 
     /// As `next_result`, but blocks, and returns at once if no batch is being written.
     pub(super) fn finish_write(&mut self) -> Result<(), LogThreadError> {
-        while self.writing_since_ms.is_some() {
+        while !self.in_flight.is_empty() {
             let result = self.results.blocking_recv();
             self.note_result(result)?;
         }
@@ -375,9 +384,6 @@ impl LogThread {
     fn note_result(&mut self, result: Option<Result<u64, LogThreadError>>) -> Result<(), LogThreadError> {
         self.synced = self.synced.max(result.ok_or(LogThreadError::Ended)??);
         self.in_flight.pop_front();
-        if self.in_flight.is_empty() {
-            self.writing_since_ms = None;
-        }
         Ok(())
     }
 

@@ -346,7 +346,11 @@ fn engines_wait_for_their_database() {
     let leader = engines.leader();
     server.kill();
     engines.daemons[leader].as_ref().unwrap().wait_for_log("scans are kept in memory until the log of the cluster");
+    std::thread::sleep(Duration::from_secs(2));
+    let refused = engines.sandboxes[leader].run(["clock", "reset", "--yes"]).err;
+    assert!(refused.contains("the database of the log does not answer"), "{refused}");
     // Reads are answered meanwhile.
+    assert_eq!(engines.sandboxes[leader].list(&[]).len(), 6);
     assert_eq!(engines.sandboxes[(leader + 1) % ENGINES].list(&[]).len(), 6);
     server.kill_and_restart();
     engines.wait_for_scans();

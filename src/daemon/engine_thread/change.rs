@@ -114,8 +114,8 @@ impl EngineThread {
             Err(ChangeError::Fatal(error)) => return Err(error),
         };
         R::commit(self)?;
-        if answer.is_err() && self.disk.is_paused() {
-            // The disk has become full: nothing is written until there is space.
+        if answer.is_err() && (self.disk.is_paused() || self.log.awaits_database(now_ms)) {
+            // Nothing is written until there is space, or the database answers.
             _ = reply.send(answer);
         } else {
             self.reply_when_synced(reply, answer);

@@ -130,7 +130,12 @@ impl Change for ClockAccept {
 
 /// Sets recorded time back to the system clock. Everything before that is on disk first.
 impl Change for ClockReset {
-    fn apply(&self, thread: &mut EngineThread, _: i64) -> Result<Correction, ChangeError> {
+    fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Correction, ChangeError> {
+        if thread.log.awaits_database(now_ms) {
+            return Err(ChangeError::refused(
+                "the database of the log does not answer, and everything before must be in it: try again when it does",
+            ));
+        }
         let clock = thread.clock.status();
         if clock.ahead_ms == 0 {
             return Err(ChangeError::refused(
@@ -175,6 +180,10 @@ impl Change for ClockReset {
     }
 
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
+        if thread.log.awaits_database(thread.clock.now_ms()) {
+            // It was refused.
+            return thread.commit();
+        }
         // A segment of the log does not have time set back.
         thread.checkpoint()
     }

@@ -147,7 +147,8 @@ impl EngineThread {
         if !self.disk.check(now_ms) {
             // What was committed until now must not wait in memory for hours.
             let changed = self.state.store.changed_records() + self.state.engine.model().pending_records();
-            if self.state.store.changed_records() > 0 && self.disk.has_space_for(changed) {
+            let must_write = self.state.store.changed_records() > 0 && !self.log.awaits_database(now_ms);
+            if must_write && self.disk.has_space_for(changed) {
                 self.state.commit().context("cannot write the state")?;
                 self.write_checkpoint_now()?;
             }

@@ -139,7 +139,7 @@ pub struct EngineThread {
     probed_ms: i64,
     commit_interval_ms: i64,
     disk: DiskSpace,
-    /// Windows are to be rebuilt as soon as commits are possible again.
+    /// Windows are to be rebuilt as soon as commits are possible again, and the database of a cluster answers.
     rebuild_due: bool,
     allow_private: bool,
     /// `scan.forget_silent_days`
@@ -569,7 +569,8 @@ impl EngineThread {
             return Ok(());
         }
         self.commit()?;
-        if self.disk.is_paused() || !self.rebuilder.has_space(&self.rebuild_paths) {
+        let is_paused = self.disk.is_paused() || self.log.awaits_database(self.clock.now_ms());
+        if is_paused || !self.rebuilder.has_space(&self.rebuild_paths) {
             self.rebuild_due = true;
             return Ok(());
         }
@@ -621,9 +622,10 @@ impl EngineThread {
         self.commit()
     }
 
-    /// Whether the disk keeps up with the rows of a rebuild.
+    /// Whether the disk, and the database of a cluster, keep up with the rows of a rebuild.
     fn can_import(&self) -> bool {
-        !self.disk.is_paused() && self.log.waiting_bytes() < IMPORTED_BYTES_MAX
+        let is_paused = self.disk.is_paused() || self.log.awaits_database(self.clock.now_ms());
+        !is_paused && self.log.waiting_bytes() < IMPORTED_BYTES_MAX
     }
 
     /// One step of importing rebuilt windows.
