@@ -472,20 +472,25 @@ impl EngineThread {
             return;
         }
         self.probed_ms = now_ms;
+        let mut next = || {
+            let probe = self.state.engine.poll_probe(now_ms)?;
+            let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
+            let wants_settings = probe.wants_settings;
+            Some(ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode, wants_settings })
+        };
         probes.send_available(|| {
             if let Some(given_back) = self.scanners.take_own() {
                 return Some(given_back);
             }
             loop {
-                let probe = self.state.engine.poll_probe(now_ms)?;
-                let mode = if probe.exception_mode { ScanMode::Exception } else { ScanMode::Normal };
-                let wants_settings = probe.wants_settings;
-                let request = ScanRequest { id: probe.id, server: probe.server, url: probe.url, mode, wants_settings };
-                if let Some(own) = self.scanners.assign(request) {
+                if let Some(own) = self.scanners.assign(next()?) {
                     return Some(own);
                 }
             }
         });
+        if probes.is_full() {
+            self.scanners.assign_to_others(next);
+        }
     }
 
     /// Removes the forgotten names from the log, in the background, but for its newest segment. All recorded scans and

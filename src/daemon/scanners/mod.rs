@@ -75,6 +75,14 @@ impl Scanners {
         own
     }
 
+    /// While the queue of the own scanner is full: gives the next scans to the others, as many as they can take.
+    pub fn assign_to_others(&self, next: impl FnMut() -> Option<ScanRequest>) {
+        if !self.is_alone() {
+            self.pool().assign_to_others(self.now_ms(), next);
+            self.given.notify_waiters();
+        }
+    }
+
     /// The next scan for the own scanner that another one has given back.
     pub fn take_own(&self) -> Option<ScanRequest> {
         if self.is_alone() { None } else { self.pool().take_own() }

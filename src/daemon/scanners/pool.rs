@@ -181,7 +181,16 @@ impl Pool {
         if self.scanners.is_empty() {
             return Some(request);
         }
-        self.give(now_ms, request, Asked::default())
+        self.give(now_ms, request, Asked::default(), true)
+    }
+
+    /// While the queue of the own scanner is full: gives the next scans to the others, as many as they can take.
+    pub fn assign_to_others(&mut self, now_ms: i64, mut next: impl FnMut() -> Option<ScanRequest>) {
+        while self.scanners.values().any(|joined| space(joined) > 0) {
+            let Some(request) = next() else { return };
+            let own = self.give(now_ms, request, Asked::default(), false);
+            self.own.extend(own);
+        }
     }
 
     /// The next scan for the own scanner that another one has given back.
@@ -332,7 +341,7 @@ impl Pool {
         if is_confirmed || is_last || held.request.mode == ScanMode::Exception {
             return Some(asked.miss.map_or(outcome, |miss| *miss));
         }
-        if let Some(own) = self.give(now_ms, held.request, asked) {
+        if let Some(own) = self.give(now_ms, held.request, asked, true) {
             self.own.push_back(own);
         }
         None
@@ -397,21 +406,20 @@ impl Pool {
                 joined.queue.retain(|request| request.id != id);
             }
             self.given_again += 1;
-            if let Some(own) = self.give(now_ms, held.request, held.asked) {
+            if let Some(own) = self.give(now_ms, held.request, held.asked, true) {
                 self.own.push_back(own);
             }
         }
     }
 
     /// Gives a scan to the scanner with most space of the best region that has some. Returns it if that is the own one.
-    fn give(&mut self, now_ms: i64, request: ScanRequest, asked: Asked) -> Option<ScanRequest> {
+    fn give(&mut self, now_ms: i64, request: ScanRequest, asked: Asked, own_has_space: bool) -> Option<ScanRequest> {
         let regions = self.regions_for(&request, &asked);
-        let space = |joined: &Joined| joined.space.saturating_sub(joined.queue.len());
         // The own scanner has a queue of its own, and others wait in theirs if nobody has space.
         let best = regions.iter().find_map(|&region| {
             let of_region = self.scanners.iter().filter(|(_, joined)| joined.region == region && space(joined) > 0);
             let most = of_region.max_by_key(|(_, joined)| space(joined)).map(|(name, _)| Some(name.clone()));
-            most.or((region == 0).then_some(None))
+            most.or((region == 0 && own_has_space).then_some(None))
         });
         let any =
             || self.scanners.iter().find(|(_, joined)| regions.contains(&joined.region)).map(|(name, _)| name.clone());
@@ -484,6 +492,11 @@ impl Pool {
             None => times.push((region, ms)),
         }
     }
+}
+
+/// How many more scans can be given to a scanner.
+fn space(joined: &Joined) -> usize {
+    joined.space.saturating_sub(joined.queue.len())
 }
 
 /// A region may be asked again if it is the only one that is left.

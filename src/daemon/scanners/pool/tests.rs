@@ -217,6 +217,21 @@ fn what_a_scanner_has_too_long_is_given_again_and_others_take_no_more_than_they_
 }
 
 #[test]
+fn others_scan_while_the_queue_of_the_own_scanner_is_full() {
+    let mut pool = pool(&[]);
+    hear(&mut pool, 0, "eu", "eu", 1, 2).expect("joined");
+    let mut due = [1, 2, 3].into_iter();
+    due.clone().for_each(|id| {
+        // Faster from here.
+        pool.note_answer(ServerKey(id), 0, 5.0);
+        pool.note_answer(ServerKey(id), 1, 50.0);
+    });
+    pool.assign_to_others(0, || due.next().map(|id| request(id.into())));
+    assert_eq!(ids(&take(&mut pool, "eu")), [1, 2]);
+    assert_eq!((due.next(), pool.take_own().map(|request| request.id)), (Some(3), None));
+}
+
+#[test]
 fn a_scanner_keeps_its_outcomes_until_they_are_in_the_log() {
     let (mut first, mut other) = (pool(&["a"]), pool(&["a"]));
     assert_eq!(first.receive("a", 1, 0, 0..5), Some(5));
