@@ -197,8 +197,8 @@ pub struct ClusterStatus {
     pub engine: String,
     /// Whether it scans, takes changes, and writes the log and the archive.
     pub leads: bool,
-    /// It shows everything until so long ago, ms, and of what came later perhaps a part; `null`: it leads, or has not
-    /// reached the end of the log yet.
+    /// It shows everything until so long ago, ms, and of what came later perhaps a part; `null`: it leads, or has just
+    /// started.
     pub behind_ms: Option<u64>,
     /// The name of the leader; `null`: nobody leads, or it is unknown.
     pub leader: Option<String>,

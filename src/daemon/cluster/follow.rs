@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::{Cluster, Leadership};
 use crate::archive::{ArchiveError, ArchiveSettings, KeptLog, Leader, SharedBatch, SharedLog};
 use crate::clock::Clock;
-use crate::daemon::engine_thread::{EngineEnded, EngineHandle};
+use crate::daemon::engine_thread::{EngineEnded, EngineHandle, EngineThread};
 use crate::daemon::log_thread::LogThreadError;
 use crate::model::calendar::{DAY_MS, HOUR_MS, utc};
 use crate::rank::RULES_NUMBER;
@@ -112,8 +112,10 @@ impl Follower {
 
     /// Follows until this engine leads. Then it calls `begin`, and keeps the tables of the cluster up to date.
     pub async fn run(mut self, begin: impl AsyncFnOnce()) {
-        let Ok((applied, needs_segment)) = self.engine.call(|thread| Ok(thread.log().copied())).await else { return };
-        (self.applied, self.needs_segment) = (applied, needs_segment);
+        let copied = |thread: &mut EngineThread| Ok((thread.log().copied(), thread.state().engine.model().now_ms()));
+        let Ok((copied, state_ms)) = self.engine.call(copied).await else { return };
+        (self.applied, self.needs_segment) = copied;
+        self.note_state(state_ms);
         let epoch = loop {
             match self.step().await {
                 Ok(Some(epoch)) => break epoch,
@@ -238,12 +240,24 @@ impl Follower {
         }
     }
 
+    /// Until the end of the log is reached, the state is as old as its last event.
+    fn note_state(&self, state_ms: i64) {
+        let age = Duration::from_millis((self.clock.now_ms() - state_ms).max(0) as u64);
+        // An empty one is as old as this process.
+        let at = if state_ms > 0 { Instant::now().checked_sub(age) } else { None };
+        self.cluster.note_state(at.unwrap_or(self.began));
+    }
+
     /// Says that this engine is there, and reads which others are.
     async fn note(&mut self) -> Result<(), FollowError> {
         if self.noted.is_some_and(|noted| noted.elapsed() < NOTE_INTERVAL) {
             return Ok(());
         }
-        let (synced, settings) = self.engine.call(|thread| Ok((thread.log().synced(), thread.log_settings()))).await?;
+        let state = |thread: &mut EngineThread| {
+            Ok((thread.log().synced(), thread.log_settings(), thread.state().engine.model().now_ms()))
+        };
+        let (synced, settings, state_ms) = self.engine.call(state).await?;
+        self.note_state(state_ms);
         self.cluster.note_log_settings(settings);
         self.log.note_engine(self.cluster.member(), RULES_NUMBER as u16, self.applied.min(synced)).await?;
         let last = self.log.last_seq().await?;

@@ -24,8 +24,9 @@ struct Seen {
     engines: Vec<SeenEngine>,
     /// The last batch of the log.
     last_seq: u64,
-    /// When everything in the log was applied.
+    /// When everything in the log was applied; before that, the time of the state.
     applied: Option<Instant>,
+    has_applied_all: bool,
     /// The settings that apply.
     log_settings: RecordedSettings,
     /// Those of this engine's configuration file.
@@ -61,10 +62,19 @@ impl Cluster {
 
     /// Everything that was in the log at a time is applied.
     pub fn note_applied(&self, at: Instant) {
-        self.seen().applied = Some(at);
+        let mut seen = self.seen();
+        (seen.applied, seen.has_applied_all) = (Some(at), true);
     }
 
-    /// This engine shows everything until so long ago, ms. `None`: it leads, or has not reached the end of the log yet.
+    /// The time of the state, which counts until everything in the log is applied for the first time.
+    pub fn note_state(&self, at: Instant) {
+        let mut seen = self.seen();
+        if !seen.has_applied_all {
+            seen.applied = Some(at);
+        }
+    }
+
+    /// This engine shows everything until so long ago, ms. `None`: it leads, or has just started.
     pub fn behind_ms(&self) -> Option<u64> {
         let seen = self.seen();
         let applied = seen.applied.filter(|_| !seen.leads)?;
@@ -204,5 +214,25 @@ impl Cluster {
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().expect("cluster lock poisoned")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_engine_that_has_not_read_the_log_shows_its_old_state() {
+        let cluster = Cluster::new(Member { engine: "a".into(), address: String::new(), instance: 7 });
+        let now = Instant::now();
+        cluster.note_state(now - Duration::from_secs(60));
+        assert!(cluster.behind_ms() >= Some(60_000) && cluster.status().behind_ms.is_some());
+        cluster.note_applied(now);
+        cluster.note_state(now - Duration::from_secs(60));
+        assert!(cluster.behind_ms() < Some(60_000));
+        cluster.set_leads();
+        assert_eq!(cluster.behind_ms(), None);
     }
 }
