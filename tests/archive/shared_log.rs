@@ -1,6 +1,6 @@
 //! The log of a cluster against a real database: repeated, stale and missing batches.
 
-use clqd::archive::{Fenced, Member, SharedLog};
+use clqd::archive::{Fenced, KeptLog, Member, SharedLog};
 use clqd::log::{BatchBuilder, LogEvent, LogWriter, SealedBatch, WriterSettings};
 
 use crate::database::Database;
@@ -42,4 +42,26 @@ async fn batches_are_accepted_once_and_in_order() {
     assert_eq!(log.append(1, 1, &third).await.unwrap(), Fenced::Yes);
     assert_eq!(log.append(2, 1, &third).await.unwrap(), Fenced::No);
     assert_eq!(log.last_seq().await.unwrap(), 3);
+}
+
+/// The leader could not end the segment at the request.
+#[tokio::test]
+async fn a_segment_with_a_request_to_forget_a_player_is_deleted() {
+    let database = Database::new().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (mut writer, mut builder, _) = LogWriter::open(&WriterSettings::new(dir.path().to_owned()), 1, 1).unwrap();
+    let mut log = SharedLog::new(&database.settings()).unwrap();
+    log.create_tables().await.unwrap();
+    log.take_over(None, &member("a", 7)).await.unwrap();
+    for t_ms in [30, 50] {
+        builder.append(&LogEvent::Tick { t_ms, close_until_ms: t_ms });
+        let batch = writer.seal(builder.take_and_end_segment(t_ms).expect("an event"));
+        assert_eq!(log.append(1, 1, &batch).await.unwrap(), Fenced::No);
+        writer.write_sealed(&batch, t_ms).unwrap();
+    }
+    let keep = |forgotten_ms| KeptLog { now_ms: 100, since_ms: 0, forgotten_ms };
+    assert_eq!(log.remove_oldest(1, &keep(0), 2).await.unwrap(), Some(false));
+    assert_eq!(log.remove_oldest(1, &keep(20), 1).await.unwrap(), Some(true));
+    assert_eq!(log.remove_oldest(1, &keep(20), 2).await.unwrap(), Some(false));
+    assert_eq!(log.last_seq().await.unwrap(), 2);
 }

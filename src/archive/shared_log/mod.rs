@@ -96,8 +96,9 @@ pub struct KeptLog {
     pub now_ms: i64,
     /// Segments whose successor was begun since then, Unix ms.
     pub since_ms: i64,
-    /// But none that ended until the last request to forget a player, Unix ms: they may contain the name. A state from
-    /// before the request could not follow them without the name, and one from after it does not need them.
+    /// But none that was begun before the last request to forget a player, Unix ms, or ended until then: they may contain
+    /// the name. A state from before the request could not follow them without the name, and one from after it does not
+    /// need them.
     pub forgotten_ms: i64,
 }
 
@@ -298,8 +299,9 @@ impl SharedLog {
         keep: &KeptLog,
         applied: u64,
     ) -> Result<Option<bool>, ArchiveError> {
-        let oldest: Vec<u64> = self.rows("clq_log", "SELECT segment FROM clq_log ORDER BY seq LIMIT 1").await?;
-        let Some(oldest) = oldest.first() else { return Ok(Some(false)) };
+        let select = "SELECT segment, segment_ms FROM clq_log ORDER BY seq LIMIT 1";
+        let oldest: Vec<(u64, i64)> = self.rows("clq_log", select).await?;
+        let Some((oldest, oldest_ms)) = oldest.first() else { return Ok(Some(false)) };
         let select = format!(
             "SELECT seq, segment_ms FROM clq_log WHERE seq > {oldest} AND segment > {oldest} ORDER BY seq LIMIT 1"
         );
@@ -310,8 +312,8 @@ impl SharedLog {
         let last = format!("SELECT last_ms FROM clq_log WHERE seq < {next} ORDER BY seq DESC LIMIT 1");
         let last_ms: Vec<i64> = self.rows("clq_log", &last).await?;
         // Times in the future are of a clock that was set back since.
-        let may_have_name =
-            last_ms.first().is_some_and(|last_ms| *last_ms <= keep.forgotten_ms || *last_ms > keep.now_ms);
+        let may_have_name = *oldest_ms < keep.forgotten_ms
+            || last_ms.first().is_some_and(|last_ms| *last_ms <= keep.forgotten_ms || *last_ms > keep.now_ms);
         if began_ms >= keep.since_ms && !may_have_name {
             return Ok(Some(false));
         }

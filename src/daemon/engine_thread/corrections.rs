@@ -51,20 +51,19 @@ impl Change for PlayerForget {
     }
 
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
+        // A follower finds the player by the name. Nothing waits for the database here.
+        match thread.log.is_shared() {
+            true => thread.commit()?,
+            false => thread.checkpoint()?,
+        }
+        if thread.disk.is_paused() {
+            // The disk has just become full.
+            thread.name_removal = NameRemoval::AfterPause;
+            return Ok(());
+        }
         // The log still has the name, so it begins a new segment.
         if thread.log.is_shared() {
-            // A follower finds the player by the name. Nothing waits for the database here.
-            thread.commit()?;
-            if !thread.disk.is_paused() {
-                thread.log.begin_write_and_end_segment(thread.clock.now_ms())?;
-            }
-        } else {
-            thread.checkpoint()?;
-            if thread.disk.is_paused() {
-                // The disk has just become full.
-                thread.name_removal = NameRemoval::AfterPause;
-                return Ok(());
-            }
+            thread.log.begin_write_and_end_segment(thread.clock.now_ms())?;
         }
         thread.remove_names_from_log();
         Ok(())
