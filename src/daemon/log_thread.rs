@@ -105,6 +105,10 @@ pub(super) struct LogThread {
     work: Sender<Work>,
     thread: Option<JoinHandle<()>>,
     results: UnboundedReceiver<Result<u64, LogThreadError>>,
+    /// Nothing is written, because the disk is nearly full.
+    is_paused: bool,
+    /// Batches of a cluster that were completed meanwhile.
+    held: Vec<Batch>,
     /// The batches that are being written: one, in a cluster several.
     in_flight: VecDeque<InFlight>,
     /// Everything until this batch is on disk.
@@ -177,6 +181,8 @@ impl LogThread {
             work,
             thread: Some(thread),
             results,
+            is_paused: false,
+            held: Vec::new(),
             in_flight: VecDeque::new(),
             synced,
             earlier: synced,
@@ -277,9 +283,17 @@ impl LogThread {
             _ => self.write_due_ms = Some(i64::MIN),
         }
         if self.is_shared && self.builder.bytes() >= SHARED_BATCH_BYTES {
-            // If the thread has ended, the next result says why.
-            _ = self.begin_write(event.t_ms());
+            match self.is_paused {
+                true => self.held.extend(self.builder.take(event.t_ms())),
+                // If the thread has ended, the next result says why.
+                false => _ = self.begin_write(event.t_ms()),
+            }
         }
+    }
+
+    /// While the disk is nearly full, no batch is handed over because of its size: the lease of the leader ends.
+    pub(super) fn set_paused(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
     }
 
     /// Ticks changed something, such as a week that is being closed.
@@ -334,7 +348,8 @@ impl LogThread {
 
     /// Bytes of the events that wait, but for the batch that is being written.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.builder.bytes() + self.in_flight.iter().skip(1).map(|batch| batch.bytes).sum::<usize>()
+        let held = self.held.iter().map(Batch::bytes);
+        self.builder.bytes() + held.chain(self.in_flight.iter().skip(1).map(|batch| batch.bytes)).sum::<usize>()
     }
 
     pub(super) fn is_behind(&self) -> bool {
@@ -356,11 +371,13 @@ impl LogThread {
     fn send(&mut self, batch: Option<Batch>, now_ms: i64) -> Result<(), LogThreadError> {
         assert!(self.in_flight.is_empty() || self.is_shared, "one batch at a time");
         self.write_due_ms = None;
-        let Some(batch) = batch else { return Ok(()) };
-        self.in_flight.push_back(InFlight { bytes: batch.bytes(), since_ms: now_ms });
         let rules = self.settings.0.get("rules.number").and_then(|number| number.as_u64());
         let rules = rules.and_then(|number| u16::try_from(number).ok()).unwrap_or_default();
-        self.work.send(Work::Write { batch, rules, now_ms }).map_err(|_| LogThreadError::Ended)
+        for batch in self.held.drain(..).chain(batch) {
+            self.in_flight.push_back(InFlight { bytes: batch.bytes(), since_ms: now_ms });
+            self.work.send(Work::Write { batch, rules, now_ms }).map_err(|_| LogThreadError::Ended)?;
+        }
+        Ok(())
     }
 
     /// Waits until the batch that is being written is on disk; for ever, if there is none.
@@ -461,5 +478,32 @@ fn perform(
             None
         }
         (Work::Write { .. }, Writer::Copy(_)) | (Work::Copy(_), _) => Some(Err(LogThreadError::Ended)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::AdminCommand;
+
+    #[test]
+    fn a_leader_hands_nothing_over_while_the_disk_is_nearly_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let (copy, decoder, _) = LogCopy::open(dir.path(), 1).unwrap();
+        let retention = crate::config::Config::default().log_retention();
+        let settings = RecordedSettings::default();
+        let mut log = LogThread::start_following((copy, decoder), 0, settings, retention).unwrap();
+        log.decoder = None;
+        log.set_paused(true);
+        let mut tags = (0..).map(|n| format!("{n:0>60}"));
+        while log.waiting_bytes() < 4 * SHARED_BATCH_BYTES {
+            let command = AdminCommand::DropTag { tag: tags.next().unwrap() };
+            log.append(&LogEvent::Command { t_ms: 5, command });
+        }
+        assert!(log.in_flight.is_empty() && log.last_ended_seq() >= 3);
+        log.set_paused(false);
+        log.begin_write(6).unwrap();
+        assert_eq!(log.in_flight.len() as u64, log.last_ended_seq());
+        assert!(log.in_flight.iter().all(|batch| batch.bytes < 2 * SHARED_BATCH_BYTES) && log.held.is_empty());
     }
 }

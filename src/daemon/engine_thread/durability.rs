@@ -144,7 +144,9 @@ impl EngineThread {
     /// limits them.
     pub(super) fn commit(&mut self) -> anyhow::Result<()> {
         let now_ms = self.clock.now_ms();
-        if !self.disk.check(now_ms) {
+        let is_paused = !self.disk.check(now_ms);
+        self.log.set_paused(is_paused);
+        if is_paused {
             // What was committed until now must not wait in memory for hours.
             let changed = self.state.store.changed_records() + self.state.engine.model().pending_records();
             let must_write = self.state.store.changed_records() > 0 && !self.log.awaits_database(now_ms);
