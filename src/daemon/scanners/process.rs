@@ -83,11 +83,23 @@ struct Process {
     /// The number of the first of them, from the start of the process, and how many have arrived at the daemon.
     oldest: u64,
     arrived: usize,
+    /// How many are handed in at once.
+    handed_in: HandedIn,
     dropped: u64,
     in_progress: usize,
     settings_known: Option<u64>,
     /// The number of the last answer with scans.
     batch_known: u64,
+}
+
+/// The largest number of outcomes in a request: as many as a slow network takes to the daemon in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HandedIn(usize);
+
+impl HandedIn {
+    fn note(&mut self, has_arrived: bool) {
+        self.0 = if has_arrived { (2 * self.0).min(SCANS_MAX) } else { self.0.div_ceil(2) };
+    }
 }
 
 /// The ways to the daemon: several to the engines of a cluster.
@@ -139,6 +151,7 @@ impl Process {
             waiting: VecDeque::new(),
             oldest: 0,
             arrived: 0,
+            handed_in: HandedIn(SCANS_MAX),
             dropped: 0,
             in_progress: 0,
             settings_known: None,
@@ -232,6 +245,11 @@ impl Process {
         let (done, result) = oneshot::channel();
         tokio::task::spawn_blocking(move || _ = done.send(link.post(&body)));
         let answer = result.await.unwrap_or_else(|_| Err(ExchangeError::Away("the request was given up".to_owned())));
+        match &answer {
+            Ok(_) => self.handed_in.note(true),
+            Err(ExchangeError::Away(_)) => self.handed_in.note(false),
+            Err(_) => {}
+        }
         match answer? {
             Scans { leader: Some(leader), .. } => Err(ExchangeError::Follows { leader }),
             scans => Ok(scans),
@@ -242,7 +260,7 @@ impl Process {
     fn body(&mut self) -> Vec<u8> {
         let now_ms = self.start.elapsed().as_millis() as i64;
         let left = self.waiting.len() - self.arrived;
-        let mut count = left.min(SCANS_MAX);
+        let mut count = left.min(self.handed_in.0);
         loop {
             let outcomes = self
                 .waiting
@@ -359,5 +377,25 @@ impl Link {
         let line = text.lines().next().unwrap_or_default();
         serde_json::from_str(line)
             .map_err(|error| ExchangeError::Refused(format!("an answer that is not valid: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_network_gets_smaller_requests_until_they_arrive() {
+        let (mut handed_in, mut left, mut failures) = (HandedIn(SCANS_MAX), 2_000_usize, 0);
+        while left > 0 {
+            let has_arrived = handed_in.0 <= 30;
+            (left, failures) = if has_arrived { (left.saturating_sub(handed_in.0), failures) } else { (left, failures + 1) };
+            handed_in.note(has_arrived);
+        }
+        assert!((1..200).contains(&failures), "{failures}");
+        (0..20).for_each(|_| handed_in.note(false));
+        assert_eq!(handed_in, HandedIn(1));
+        (0..20).for_each(|_| handed_in.note(true));
+        assert_eq!(handed_in, HandedIn(SCANS_MAX));
     }
 }
