@@ -45,6 +45,7 @@ use anyhow::Context;
 use prometheus_client::metrics::counter::Counter;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +96,8 @@ pub struct Daemon {
     heartbeat: Arc<engine_thread::Heartbeat>,
     /// The engine does not wait for ever for the database of a cluster any more.
     stop_waiting: Arc<AtomicBool>,
+    /// `None`: this is the only engine.
+    follower: Option<JoinHandle<()>>,
 }
 
 /// State shared by the tasks of a daemon.
@@ -341,14 +344,12 @@ impl Daemon {
             reload_scan,
             config: Mutex::new(config.clone()),
         });
-        match for_cluster {
-            Some(follower) => {
-                _ = {
-                    let leads = shared.clone();
-                    tokio::spawn(follower.run(async move || leads.begin_to_lead().await))
-                }
-            }
-            None => shared.apply_lists(&config),
+        let follower = for_cluster.map(|follower| {
+            let leads = shared.clone();
+            tokio::spawn(follower.run(async move || leads.begin_to_lead().await))
+        });
+        if follower.is_none() {
+            shared.apply_lists(&config);
         }
         shared.site.set_backend(shared.clone());
         let control = control.map(|socket| shared.site.serve_admins(socket, shared.admin_connections.clone()));
@@ -357,7 +358,7 @@ impl Daemon {
         }
         tokio::spawn(shared.scanners.clone().watch(shared.engine.clone()));
         tokio::spawn(reload_scanner(scanner.reloader(), reload_scan_rx));
-        Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat, stop_waiting })
+        Ok(Daemon { shared, scanner, engine_thread, control, web, heartbeat, stop_waiting, follower })
     }
 
     /// Reports READY, reloads at SIGHUP, and stops when `stop` is cancelled.
@@ -408,6 +409,11 @@ impl Daemon {
         self.shared.site.set_stopping();
         // The engine may wait for the database of a cluster.
         self.stop_waiting.store(true, Ordering::Relaxed);
+        if let Some(follower) = self.follower.filter(|_| self.shared.follows().is_some()) {
+            // It must not take over from a leader that stops, too.
+            follower.abort();
+            _ = follower.await;
+        }
         if let Some(control) = self.control {
             log_if_slow("requests of the control socket", control.stop()).await;
         }

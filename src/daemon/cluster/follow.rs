@@ -166,7 +166,10 @@ impl Follower {
         };
         let Some(epoch) = epoch else { return Ok(None) };
         // Nobody else can write from now on.
-        self.apply_all().await?;
+        if !self.apply_all().await? {
+            // The disk is nearly full, or too slow: the lease ends.
+            return Ok(None);
+        }
         let log = SharedLog::new(&self.archive)?;
         let leadership = Leadership::new(log, epoch, Handle::current());
         self.engine.call(move |thread| thread.lead(leadership)).await?;

@@ -389,7 +389,8 @@ mod tests {
         let (mut handed_in, mut left, mut failures) = (HandedIn(SCANS_MAX), 2_000_usize, 0);
         while left > 0 {
             let has_arrived = handed_in.0 <= 30;
-            (left, failures) = if has_arrived { (left.saturating_sub(handed_in.0), failures) } else { (left, failures + 1) };
+            (left, failures) =
+                if has_arrived { (left.saturating_sub(handed_in.0), failures) } else { (left, failures + 1) };
             handed_in.note(has_arrived);
         }
         assert!((1..200).contains(&failures), "{failures}");
