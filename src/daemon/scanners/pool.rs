@@ -62,6 +62,9 @@ pub(in crate::daemon) struct Pool {
     /// Misses that another region did not confirm.
     misses_refuted: u64,
     lost: u64,
+    /// The number of the last answer with scans. No other pool and no scanner that was lost has the same ones: a scanner
+    /// would seem to have an answer that was lost.
+    last_batch: u64,
     /// Scans with smaller numbers were given by an earlier process, or by another engine that led. Their answers are
     /// taken until then.
     first_id: u64,
@@ -155,6 +158,7 @@ impl Pool {
             given_again: 0,
             misses_refuted: 0,
             lost: 0,
+            last_batch: 0,
             first_id: 0,
             earlier_until_ms: 0,
             earlier: FxHashSet::default(),
@@ -169,6 +173,7 @@ impl Pool {
     /// Scans are numbered from here on, above those of earlier processes.
     pub fn number_scans_from(&mut self, now_ms: i64, id: u64) {
         (self.first_id, self.earlier_until_ms) = (id, now_ms + EARLIER_MS_MAX);
+        self.last_batch = self.last_batch.max(id);
     }
 
     /// Whether every scan is the own scanner's.
@@ -226,8 +231,7 @@ impl Pool {
             heard_ms: now_ms,
             open: 0,
             exchange: 0,
-            // One that was lost goes on: the next answer has another number.
-            batch: batch_known,
+            batch: 0,
             handed: Vec::new(),
             queue: VecDeque::new(),
             space: 0,
@@ -264,7 +268,8 @@ impl Pool {
         joined.space -= count;
         let scans: Vec<ScanRequest> = joined.queue.drain(..count).collect();
         if !scans.is_empty() {
-            joined.batch += 1;
+            self.last_batch += 1;
+            joined.batch = self.last_batch;
             joined.handed.clone_from(&scans);
         }
         (joined.batch, scans)

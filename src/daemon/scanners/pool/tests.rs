@@ -149,9 +149,11 @@ fn a_scanner_that_was_lost_and_misses_an_answer_gets_its_scans_again() {
     assert!(pool.assign(0, request(1)).is_none());
     assert_eq!(exchange(&mut pool, 1, 0), (1, vec![1]));
     assert_eq!(pool.tick(LOST_AFTER_MS + 2), ["eu"]);
-    assert_eq!(exchange(&mut pool, 4_000, 1), (1, vec![]));
-    assert!(pool.assign(4_000, request(3)).is_none());
-    assert_eq!(exchange(&mut pool, 4_001, 1), (2, vec![3]));
+    // It waits until there is a scan.
+    let greeting = Greeting { name: "eu", region: "eu", session: 1, space: 9, batch_known: 1 };
+    let waiting = pool.begin(4_000, &greeting).expect("joined");
+    assert!(pool.assign(4_001, request(3)).is_none());
+    assert_eq!(pool.take("eu", 1, waiting).0, 2);
     // The answer was lost.
     assert_eq!(exchange(&mut pool, 4_002, 1), (3, vec![3]));
     assert_eq!(exchange(&mut pool, 4_003, 3), (3, vec![]));
