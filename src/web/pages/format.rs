@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, Weekday};
 use maud::{Markup, html};
 
 use crate::model::Ranking;
-use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
+use crate::model::calendar::{Calendar, DAY_MS, HOUR_MS, MINUTE_MS, parse_week_label};
 use crate::rank::elo;
 use crate::web::texts::{decimal, grouped, text};
 
@@ -73,6 +73,22 @@ pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
                 month = month,
                 year = year
             )
+        }
+    };
+    days.into_owned()
+}
+
+/// `23–29 Nov`: a week by its label. Its dates are the same in all time zones.
+pub(super) fn short_days(label: &str) -> String {
+    let Ok(week) = parse_week_label(label) else { return label.to_owned() };
+    let start_ms = Calendar::default().week_start_ms(week);
+    let [first, last] = [start_ms, start_ms + 6 * DAY_MS].map(|at_ms| DateTime::from_timestamp_millis(at_ms).unwrap_or_default());
+    let (day, month) = (last.day(), month(last.month()));
+    let days = match first.month() == last.month() {
+        true => text!("short-days-of-month", first = first.day(), day = day, month = month),
+        false => {
+            let (first_day, first_month) = (first.day(), self::month(first.month()));
+            text!("short-days-of-months", first_day = first_day, first_month = first_month, day = day, month = month)
         }
     };
     days.into_owned()
@@ -160,6 +176,8 @@ mod tests {
         let day = 1_795_392_000_000;
         assert_eq!(days(day, day + 24 * HOUR_MS), "23 Nov 2026");
         assert_eq!(days(day, day + 10 * 24 * HOUR_MS), "23 Nov to 2 Dec 2026");
+        let short = ["2026-W48", "2026-W49", "day"].map(short_days);
+        assert_eq!(short, ["23–29 Nov", "30 Nov – 6 Dec", "day"]);
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, day, duration, ranking, score, time};
+use super::format::{count, day, duration, ranking, score, short_days, time};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, overview, sessions};
@@ -22,7 +26,8 @@ use crate::board::Score;
 use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
-use crate::view::board::PlayerSelector;
+use crate::model::scope::Scope;
+use crate::view::board::{BoardsSelector, PlayerSelector, StandingView, StandingsView};
 use crate::view::{BestView, PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
@@ -38,6 +43,9 @@ const BEST_SHOWN: usize = 10;
 
 /// Servers whose ratings are drawn.
 const RATING_CHARTS_MAX: usize = 4;
+
+/// How long the page waits for the boards of the game, if they are not in memory.
+const BOARDS_WAIT_MAX: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Deserialize)]
 struct Parameters {
@@ -65,12 +73,14 @@ pub(super) async fn page(
     let others = named.into_iter().filter(|other| other.player_key != player.player_key);
     let same_name: Vec<PlayerNameView> = others.take(SAME_NAMES_MAX).collect();
     let overview = overview(&context).await?;
+    let standings = if skip == 0 { standings(&context, &player).await } else { Vec::new() };
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
     let name = names::plain_player(&player.display, &player.name);
     let title = text!("player-title", name = name.as_str()).into_owned();
     let body = html! {
         h1 data-favourite={ "/players/" (player_key) } { (names::player(&player.display, &player.name)) }
+        (rank(&player, &standings))
         dl .figures {
             div { dt { (text!("game")) } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @match player.last_seen_ms {
@@ -126,6 +136,64 @@ pub(super) async fn page(
     Ok(Page::new(title, body).with(about).into_response())
 }
 
+/// The positions on the boards of the game in the running week and in the last closed one, of those that are in memory.
+async fn standings(context: &WebContext, player: &PlayerView) -> Vec<StandingsView> {
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await.unwrap_or_default();
+    let closed = windows.iter().find(|window| window.is_closed_week()).map(|week| week.window.window.clone());
+    let asked = iter::once(None).chain(closed.map(Some)).map(async |window| {
+        let boards = BoardsSelector { scope: Scope::Game(player.game.clone()), window, at_ms: None };
+        let player = PlayerSelector::Key(player.player_key);
+        let asked = context.ask(requests::Standings { boards, player, rankings: Vec::new() });
+        timeout(BOARDS_WAIT_MAX, asked).await.ok()?.ok()
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Position and score of each ranking of the game, by week.
+fn rank(player: &PlayerView, standings: &[StandingsView]) -> Markup {
+    let is_ranked = standings.iter().flat_map(|week| &week.standings).any(|standing| standing.entry.is_some());
+    let game = names::plain_game(&player.game, None);
+    html! {
+        @if is_ranked {
+            h2 { (rich_text!("player-rank", game = names::game(&player.game))) }
+            div .scroll tabindex="0" role="region" aria-label=(text!("player-rank", game = game.as_str())) {
+                table .narrow {
+                    caption { span .unseen { (text!("player-rank", game = game.as_str())) } }
+                    thead {
+                        tr {
+                            th scope="col" { (text!("player-ranking")) }
+                            @for week in standings {
+                                th scope="col" .n { @if week.window.closed { (short_days(&week.window.window)) } @else { (text!("player-this-week")) } }
+                                th scope="col" .n { (text!("score")) }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for of in Ranking::ALL {
+                            tr {
+                                th scope="row" { abbr title=(ranking(of).1) { (ranking(of).0) } }
+                                @for week in standings { (standing(player, of, week)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `3 of 625`, with a link to that place of the board, and the score.
+fn standing(player: &PlayerView, of: Ranking, week: &StandingsView) -> Markup {
+    let found = week.standings.iter().find(|standing| standing.ranking == of);
+    html! {
+        @if let Some(StandingView { size, entry: Some(entry), .. }) = found {
+            @let query = format!("?window={}&ranking={}&player={}#boards", week.window.window, of.name(), names::value(&player.name));
+            td .n { a href={ (game_path(&player.game)) (query) } { (text!("of-most", count = entry.position, most = *size)) } }
+            td .n { (score(of, entry.score)) }
+        } @else { td .n { "-" } td .n { "-" } }
+    }
+}
+
 /// The form that leads to the comparison with another player.
 pub(super) fn compare_form(player_key: u32) -> Markup {
     html! {
@@ -153,7 +221,9 @@ fn favourites(player: &PlayerView) -> Markup {
         @if let Some((position, of, week)) = best {
             div {
                 dt { (text!("player-best-of-week", week = week.week.as_str())) }
-                dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } { (text!("player-position", position = position, ranking = ranking(of).0)) } }
+                dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } {
+                    (rich_text!("player-position", position = position, ranking = ranking(of).0, server = server_name(player, &week.server)))
+                } }
             }
         }
         @if let Some((server, _)) = most { div { dt { (text!("player-most-on")) } dd { a href=(server_path(server)) { (server_name(player, server)) } } } }

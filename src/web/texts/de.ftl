@@ -73,6 +73,9 @@ weekday-7 = So
 date = { $day }. { $month } { $year }
 days-of-month = { $first }. bis { $day }. { $month } { $year }
 days-of-months = { $first_day }. { $first_month } bis { $day }. { $month } { $year }
+# A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
+short-days-of-month = { $first }.–{ $day }. { $month }
+short-days-of-months = { $first_day }. { $first_month } – { $day }. { $month }
 
 ## Rankings
 
@@ -173,6 +176,9 @@ player-first-seen = Erstmals gesehen
 player-playing-now = spielt gerade
 # $servers is links, with spaces between them.
 player-playing-on = Spielt gerade auf { $servers }
+# $game is the name of a game. A table follows: rankings and weeks.
+player-rank = Rang in { $game }
+player-this-week = Diese Woche
 # $names is the player's other names, with spaces between them.
 player-merged = Zusammengeführt mit: { $names }
 # $games is links, with spaces between them.
@@ -187,8 +193,8 @@ player-compare-with = Mit Spieler vergleichen
 player-compare = Vergleichen
 # $week is a label such as 2026-W47. The position is shown below.
 player-best-of-week = Bester Platz in { $week }
-# A position in a ranking, such as #3 CLQ1.
-player-position = #{ $position } { $ranking }
+# A position in a ranking of a server, such as #3 CLQ1 on Warfare.
+player-position = #{ $position } { $ranking } auf { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Meistens auf
 player-points-counted = Punkte, gezählt

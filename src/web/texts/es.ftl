@@ -73,6 +73,9 @@ weekday-7 = dom
 date = { $day } { $month } { $year }
 days-of-month = { $first }–{ $day } { $month } { $year }
 days-of-months = { $first_day } { $first_month } – { $day } { $month } { $year }
+# A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
+short-days-of-month = { $first }–{ $day } { $month }
+short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
@@ -173,6 +176,9 @@ player-first-seen = Primera vez
 player-playing-now = jugando ahora
 # $servers is links, with spaces between them.
 player-playing-on = Jugando ahora en { $servers }
+# $game is the name of a game. A table follows: rankings and weeks.
+player-rank = Puesto en { $game }
+player-this-week = Esta semana
 # $names is the player's other names, with spaces between them.
 player-merged = Nombres fusionados: { $names }
 # $games is links, with spaces between them.
@@ -187,8 +193,8 @@ player-compare-with = Comparar con el jugador
 player-compare = Comparar
 # $week is a label such as 2026-W47. The position is shown below.
 player-best-of-week = Mejor posición en { $week }
-# A position in a ranking, such as #3 CLQ1.
-player-position = #{ $position } { $ranking }
+# A position in a ranking of a server, such as #3 CLQ1 on Warfare.
+player-position = #{ $position } { $ranking } en { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Más tiempo en
 player-points-counted = Puntos contados

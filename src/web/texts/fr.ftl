@@ -88,6 +88,9 @@ days-of-months =
         [one] 1er
        *[other] { $day }
     } { $month } { $year }
+# A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
+short-days-of-month = { $first }–{ $day } { $month }
+short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
@@ -188,6 +191,9 @@ player-first-seen = Première activité
 player-playing-now = en jeu maintenant
 # $servers is links, with spaces between them.
 player-playing-on = Joue en ce moment sur { $servers }
+# $game is the name of a game. A table follows: rankings and weeks.
+player-rank = Rang dans { $game }
+player-this-week = Cette semaine
 # $names is the player's other names, with spaces between them.
 player-merged = Pseudos fusionnés : { $names }
 # $games is links, with spaces between them.
@@ -202,8 +208,8 @@ player-compare-with = Comparer avec le joueur
 player-compare = Comparer
 # $week is a label such as 2026-W47. The position is shown below.
 player-best-of-week = Meilleure position { $week }
-# A position in a ranking, such as #3 CLQ1.
-player-position = #{ $position } { $ranking }
+# A position in a ranking of a server, such as #3 CLQ1 on Warfare.
+player-position = #{ $position } { $ranking } sur { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Surtout sur
 player-points-counted = Points comptés

@@ -73,6 +73,9 @@ weekday-7 = dom
 date = { $day } de { $month } de { $year }
 days-of-month = { $first } a { $day } de { $month } de { $year }
 days-of-months = { $first_day } de { $first_month } a { $day } de { $month } de { $year }
+# A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
+short-days-of-month = { $first }–{ $day } { $month }
+short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
@@ -173,6 +176,9 @@ player-first-seen = Primeira vez
 player-playing-now = online agora
 # $servers is links, with spaces between them.
 player-playing-on = Online agora em { $servers }
+# $game is the name of a game. A table follows: rankings and weeks.
+player-rank = Posição em { $game }
+player-this-week = Esta semana
 # $names is the player's other names, with spaces between them.
 player-merged = Unificado com: { $names }
 # $games is links, with spaces between them.
@@ -187,8 +193,8 @@ player-compare-with = Comparar com o jogador
 player-compare = Comparar
 # $week is a label such as 2026-W47. The position is shown below.
 player-best-of-week = Melhor posição de { $week }
-# A position in a ranking, such as #3 CLQ1.
-player-position = #{ $position } { $ranking }
+# A position in a ranking of a server, such as #3 CLQ1 on Warfare.
+player-position = #{ $position } { $ranking } em { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Mais tempo em
 player-points-counted = Pontos (contados)

@@ -73,6 +73,9 @@ weekday-7 = Вс
 date = { $day } { $month } { $year }
 days-of-month = { $first }–{ $day } { $month } { $year }
 days-of-months = { $first_day } { $first_month } – { $day } { $month } { $year }
+# A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
+short-days-of-month = { $first }–{ $day } { $month }
+short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
@@ -173,6 +176,9 @@ player-first-seen = Первый онлайн
 player-playing-now = сейчас в игре
 # $servers is links, with spaces between them.
 player-playing-on = Сейчас играет на { $servers }
+# $game is the name of a game. A table follows: rankings and weeks.
+player-rank = Место в { $game }
+player-this-week = Эта неделя
 # $names is the player's other names, with spaces between them.
 player-merged = Объединено с: { $names }
 # $games is links, with spaces between them.
@@ -187,8 +193,8 @@ player-compare-with = Сравнить с игроком
 player-compare = Сравнить
 # $week is a label such as 2026-W47. The position is shown below.
 player-best-of-week = Лучшее место за { $week }
-# A position in a ranking, such as #3 CLQ1.
-player-position = #{ $position } { $ranking }
+# A position in a ranking of a server, such as #3 CLQ1 on Warfare.
+player-position = #{ $position } { $ranking } на { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Любимый сервер
 player-points-counted = Очки, учтено
