@@ -48,7 +48,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         div #figures data-part { (figures(&url, &detail)) }
         @if summary.greylisted { p { (text!("server-excluded")) } }
         h2 { (text!("server-players-now")) }
-        div #players data-part { (players(&detail.players_listed)) }
+        div #players data-part {
+            @if summary.online { (players(&detail.players_listed)) } @else { p { (text!("server-no-answer")) } }
+        }
         (boards.markup)
         (folded(&text!("server-players-of-day"), true, sessions::on_server(&visitors)))
         (folded(&text!("home-over-time"), true, html! {
@@ -109,18 +111,25 @@ fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
     let server = &detail.server;
     let Join { address, link } = join(url, server.game.as_deref());
     html! {
+        @if !server.online {
+            p {
+                span .badge .down {
+                    @match server.last_seen_ms { Some(at_ms) => (rich_text!("server-offline-since", time = time(at_ms))), None => (text!("offline")) }
+                }
+            }
+        }
         dl .figures {
             div { dt { (text!("address")) } dd { code data-copy { (address) } } }
-            div { dt { (text!("player-count")) } dd { (rich_text!("of-most", count = server_table::players(server), most = server.slots)) } }
-            @if let Some(map) = &server.map { div { dt { (text!("map")) } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
+            @if server.online { div { dt { (text!("player-count")) } dd { (rich_text!("of-most", count = server_table::players(server), most = server.slots)) } } }
+            @if let Some(map) = &server.map { div { dt { @if server.online { (text!("map")) } @else { (text!("sessions-last-map")) } } dd { a href=(map_path(map)) { (names::plain(map)) } } } }
             @if let Some(game) = &server.game { div { dt { (text!("game")) } dd { a href=(game_path(game)) { (names::server_game(game, &server.url)) } } } }
             @if let Some(country) = geo::country_of_url(&server.url) {
                 div { dt { (text!("country")) } dd { a href={ "/servers?country=" (country.code) } { (country.flag()) " " (names::country(&country.code, &country.name)) } } }
             }
             @if let Some(rank) = server.rank { div { dt { (text!("server-rank")) } dd { (count(rank)) } } }
-            div { dt { (text!("last-seen")) } dd { (seen(server)) } }
+            @if server.online { div { dt { (text!("last-seen")) } dd { (seen(server)) } } }
         }
-        @if let Some(link) = link { p { a href=(link) { (text!("server-join")) } } }
+        @if let Some(link) = link.filter(|_| server.online) { p { a href=(link) { (text!("server-join")) } } }
         @if !server.tags.is_empty() {
             @let tags = html! { @for tag in &server.tags { a .badge href={ "/tags/" (names::segment(tag)) } { (names::plain(tag)) } " " } };
             p { (rich_text!("server-tags", tags = tags)) }

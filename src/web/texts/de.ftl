@@ -333,6 +333,9 @@ server-description = Server { $address }: aktuelle Spieler und Verlauf, wöchent
 # Describes a banner.
 server-image = Gameserver { $url }
 server-excluded = Dieser Server ist von den Ranglisten ausgeschlossen.
+# $time: when the server was last seen.
+server-offline-since = offline seit { $time }
+server-no-answer = Der Server antwortet nicht.
 # The heading of a list.
 server-players-now = Aktuelle Spieler
 server-players-of-day = Spieler der letzten 24 Stunden

@@ -333,6 +333,9 @@ server-description = server at { $address }: players now and over time, rankings
 # Describes a banner.
 server-image = Game server { $url }
 server-excluded = This server is excluded from rankings.
+# $time: when the server was last seen.
+server-offline-since = offline since { $time }
+server-no-answer = The server does not answer.
 # The heading of a list.
 server-players-now = Players now
 server-players-of-day = Players of the last 24 hours

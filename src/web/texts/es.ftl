@@ -341,6 +341,9 @@ server-description = Servidor en { $address }: jugadores ahora y a lo largo del 
 # Describes a banner.
 server-image = Servidor de juego { $url }
 server-excluded = Este servidor está excluido de los rankings.
+# $time: when the server was last seen.
+server-offline-since = offline desde el { $time }
+server-no-answer = El servidor no responde.
 # The heading of a list.
 server-players-now = Jugadores ahora
 server-players-of-day = Jugadores de las últimas 24 horas

@@ -364,6 +364,9 @@ server-description = Serveur à l’adresse { $address } : joueurs en ce momen
 # Describes a banner.
 server-image = Serveur de jeu { $url }
 server-excluded = Ce serveur est exclu des classements.
+# $time: when the server was last seen.
+server-offline-since = hors ligne depuis le { $time }
+server-no-answer = Le serveur ne répond pas.
 # The heading of a list.
 server-players-now = Joueurs en ce moment
 server-players-of-day = Joueurs des dernières 24 heures

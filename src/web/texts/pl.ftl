@@ -343,6 +343,9 @@ server-description = Serwer pod adresem { $address }: gracze teraz, wykresy, ran
 # Describes a banner.
 server-image = Serwer gry { $url }
 server-excluded = Ten serwer jest wykluczony z rankingów.
+# $time: when the server was last seen.
+server-offline-since = offline od { $time }
+server-no-answer = Serwer nie odpowiada.
 # The heading of a list.
 server-players-now = Gracze teraz
 server-players-of-day = Gracze z ostatnich 24 godzin

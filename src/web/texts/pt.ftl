@@ -337,6 +337,9 @@ server-description = Servidor em { $address }: jogadores agora e ao longo do tem
 # Describes a banner.
 server-image = Servidor de jogo { $url }
 server-excluded = Este servidor está fora dos rankings.
+# $time: when the server was last seen.
+server-offline-since = offline desde { $time }
+server-no-answer = O servidor não responde.
 # The heading of a list.
 server-players-now = Jogadores agora
 server-players-of-day = Jogadores das últimas 24 horas

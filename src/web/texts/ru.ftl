@@ -349,6 +349,9 @@ server-description = Сервер { $address }: кто играет сейчас
 # Describes a banner.
 server-image = Игровой сервер { $url }
 server-excluded = Этот сервер исключён из рейтингов.
+# $time: when the server was last seen.
+server-offline-since = офлайн с { $time }
+server-no-answer = Сервер не отвечает.
 # The heading of a list.
 server-players-now = Сейчас на сервере
 server-players-of-day = Игроки за последние 24 часа
