@@ -87,7 +87,7 @@ pub enum BoardCommand {
     PositionFor {
         #[command(flatten)]
         board: BoardArgs,
-        /// Score in the unit of the output: points per second for clq1, seconds for time
+        /// Score as in --json: points per second for clq1, seconds for time
         #[arg(value_parser = parse_score, allow_negative_numbers = true)]
         score: f64,
     },

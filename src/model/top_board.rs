@@ -59,7 +59,7 @@ pub struct TopBoard {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopEntry {
     pub player: PlayerKey,
-    /// In the displayed unit of the ranking: points per second, points, rating, points, seconds.
+    /// In the unit of the ranking in JSON: points per second, points, rating, points, seconds.
     pub score: f64,
     /// When the score was reached, Unix ms.
     pub reached_ms: i64,

@@ -142,7 +142,7 @@ fn top(state: &DemoState, size: (usize, usize)) -> Vec<Line> {
 /// The heading of the score column.
 fn unit(ranking: Ranking) -> &'static str {
     match ranking {
-        Ranking::Clq1 => "points/s",
+        Ranking::Clq1 => "points/min",
         Ranking::Clq2 => "clq2",
         Ranking::Elo => "elo",
         Ranking::Points => "points",
@@ -152,7 +152,7 @@ fn unit(ranking: Ranking) -> &'static str {
 
 fn format_score(ranking: Ranking, score: f64) -> String {
     match ranking {
-        Ranking::Clq1 => format!("{score:.5}"),
+        Ranking::Clq1 => format!("{:.3}", score * 60.0),
         Ranking::Elo => crate::rank::elo::shown(score).to_string(),
         Ranking::Clq2 | Ranking::Points => format!("{score:.0}"),
         Ranking::Time => {

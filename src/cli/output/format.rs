@@ -91,15 +91,15 @@ pub fn points(n: i64) -> String {
     format!("{sign}{}", group_digits(n.unsigned_abs()))
 }
 
-/// Points per second of a CLQ1 score in thousandths (docs/rules.md section 5).
-pub fn clq1_per_s(thousandths: u64) -> f64 {
-    thousandths as f64 / (10.0 * 720.0 * 1_000.0)
+/// Points per minute of a CLQ1 score in thousandths (docs/rules.md section 5).
+pub fn clq1_per_min(thousandths: u64) -> f64 {
+    thousandths as f64 / (10.0 * 12.0 * 1_000.0)
 }
 
-/// A score in the unit of its ranking.
+/// A score as people read it: CLQ1 in points per minute, others in the unit of the ranking.
 pub fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
-        Ranking::Clq1 => format!("{score:.4}"),
+        Ranking::Clq1 => format!("{:.2}", score * 60.0),
         Ranking::Clq2 | Ranking::Points => points(score as i64),
         Ranking::Elo => elo(score),
         Ranking::Time => duration((score * 1_000.0) as u64),
@@ -114,7 +114,7 @@ pub fn elo(rating: f64) -> String {
 /// The column heading of such scores.
 pub fn score_heading(ranking: Ranking) -> &'static str {
     match ranking {
-        Ranking::Clq1 => "points/s",
+        Ranking::Clq1 => "points/min",
         Ranking::Clq2 => "clq2",
         Ranking::Elo => "elo",
         Ranking::Points => "points",
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(time_utc(1_763_683_259_999), "2025-11-21 00:00:59 UTC");
         assert_eq!(elo(887.5), "888");
         assert_eq!(score(Ranking::Time, 3_660.0), "1 h 1 min");
-        assert_eq!(clq1_per_s(7_200_000), 1.0);
+        assert_eq!(clq1_per_min(7_200_000), 60.0);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::api::requests::{
 };
 use crate::api::{EngineRow, Line, NoLine, ScannerRow, Status, json};
 use crate::cli::output::format::{
-    clq1_per_s, duration, elo, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score,
+    clq1_per_min, duration, elo, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score,
     score_heading, time_utc,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
@@ -396,7 +396,7 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         ("time", Align::Right),
         ("points", Align::Right),
         ("#points", Align::Right),
-        ("points/s", Align::Right),
+        ("points/min", Align::Right),
         ("#clq1", Align::Right),
         ("clq2", Align::Right),
         ("#clq2", Align::Right),
@@ -404,7 +404,7 @@ fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
         ("#elo", Align::Right),
         ("sure", Align::Right),
     ];
-    let optional = &["sure", "elo", "clq2", "points/s", "points", "time"];
+    let optional = &["sure", "elo", "clq2", "points/min", "points", "time"];
     print_optional_table(out, &columns, optional, player.weeks.iter().map(week_cells))?;
     if player.weeks_more > 0 {
         let more = group_digits(player.weeks_more);
@@ -441,7 +441,7 @@ fn week_cells(week: &PlayerWeekView) -> Vec<String> {
         duration(week.time_ms),
         points(week.points),
         position(Ranking::Points),
-        ranked(Ranking::Clq1, format!("{:.4}", clq1_per_s(week.clq1))),
+        ranked(Ranking::Clq1, format!("{:.2}", clq1_per_min(week.clq1))),
         position(Ranking::Clq1),
         ranked(Ranking::Clq2, group_digits(week.clq2)),
         position(Ranking::Clq2),

@@ -234,9 +234,9 @@ fn top_prints_order_and_units() {
         vec![top.clone()],
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
-#  player  points/s  reached
-1  Visor     0.1235  2 min ago
-2  日本      0.1000  2 min ago
+#  player  points/min  reached
+1  Visor         7.41  2 min ago
+2  日本          6.00  2 min ago
 ",
     );
     let order = OrderView { low_is_better: true, tie_breaker: Some(Ranking::Points) };
@@ -288,10 +288,10 @@ fn board_page_prints_cursors_and_change_note() {
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
 the board has changed since the cursor was created: entries may be repeated or missing
-    #  shared  dense  player    key  points/s  reached
-1,001       2      2  Visor       7    0.2500  2 min ago
-1,002       2      2  日本        7    0.2500  2 min ago
-1,003   1,003      3  Grunt[2J    7    0.2500  2 min ago
+    #  shared  dense  player    key  points/min  reached
+1,001       2      2  Visor       7       15.00  2 min ago
+1,002       2      2  日本        7       15.00  2 min ago
+1,003   1,003      3  Grunt[2J    7       15.00  2 min ago
 previous page: --before AQx
 next page: --after AQy
 ",
@@ -304,8 +304,8 @@ next page: --after AQy
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, ties by time
 the board has changed since the cursor was created: entries may be repeated or missing
-#  shared  dense  player  key  points/s  reached
-1       1      1  Visor     7    0.2500  2 min ago
+#  shared  dense  player  key  points/min  reached
+1       1      1  Visor     7       15.00  2 min ago
 ",
     );
 }
@@ -323,8 +323,8 @@ fn brief_board_leaves_out_keys_and_an_empty_one_says_why() {
         print(vec![head(board(Ranking::Clq1)), entry(7, "Visor", entry_score(1, 1, 1, 0.25))]),
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1,212 players
-#  player  points/s  reached
-1  Visor     0.2500  2 min ago
+#  player  points/min  reached
+1  Visor        15.00  2 min ago
 "
     );
     let empty = |ranking, first_score_ms| {
@@ -462,8 +462,8 @@ fn player_prints_weeks_and_best_positions() {
 Visor in baseq3 (player 12)
 merged with: Visor2
 first seen 2025-11-13 02:13 UTC, last seen 2025-11-20 00:53 UTC
-week      server                         time  points  #points  points/s  #clq1  clq2  #clq2  elo  #elo     sure
-2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3    0.0010      2     -           -        3 of 20
+week      server                         time  points  #points  points/min  #clq1  clq2  #clq2  elo  #elo     sure
+2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3        0.06      2     -           -        3 of 20
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
 best positions of closed weeks
 ranking  server                    #  week

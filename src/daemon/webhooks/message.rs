@@ -155,7 +155,7 @@ mod tests {
                 week: "2026-W48".to_owned(),
                 player_key: 7,
                 name: "<@1>".to_owned(),
-                score: "0.5 points/s".to_owned(),
+                score: "30.00 points/min".to_owned(),
             }),
         ]
     }
@@ -171,7 +171,7 @@ mod tests {
                 "\\@everyone \\*x\\* does not answer any more <https://stats.example.org/servers/quake3://192.0.2.1:27960>",
                 "\\@everyone \\*x\\* answers again <https://stats.example.org/servers/quake3://192.0.2.1:27960>",
                 "ours: the winners of week 2026-W47 are CLQ1 A <https://stats.example.org/tags/ours?window=2026-W47#boards>",
-                "ours: \\<\\@1\\> leads CLQ1 in week 2026-W48 with 0.5 points/s <https://stats.example.org/players/7>",
+                "ours: \\<\\@1\\> leads CLQ1 in week 2026-W48 with 30.00 points/min <https://stats.example.org/players/7>",
             ]
         );
         assert_eq!(body["allowed_mentions"]["parse"], json!([]));

@@ -248,7 +248,7 @@ fn leader(board: BoardAnswer) -> Option<Leader> {
         week: board.head.window.window.clone(),
         player_key: first.player_key,
         name: shown_name(&first.name),
-        score: format!("{:.3} points/s", first.at.score),
+        score: format!("{:.2} points/min", first.at.score * 60.0),
     })
 }
 

@@ -15,10 +15,10 @@ pub(in crate::web) fn count(number: impl Into<u64>) -> String {
     grouped(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
-/// A score in the unit of its ranking.
+/// A score as people read it: CLQ1 in points per minute, others in the unit of the ranking.
 pub(super) fn score(ranking: Ranking, score: f64) -> String {
     match ranking {
-        Ranking::Clq1 => decimal(format!("{score:.3}")),
+        Ranking::Clq1 => decimal(format!("{:.2}", score * 60.0)),
         Ranking::Clq2 | Ranking::Points => grouped(score as i64),
         Ranking::Elo => elo::shown(score).to_string(),
         Ranking::Time => duration((score * 1_000.0) as i64),
@@ -28,7 +28,7 @@ pub(super) fn score(ranking: Ranking, score: f64) -> String {
 /// The name of a ranking, and its unit.
 pub(in crate::web) fn ranking(ranking: Ranking) -> (Cow<'static, str>, Cow<'static, str>) {
     match ranking {
-        Ranking::Clq1 => ("CLQ1".into(), text!("points-per-second")),
+        Ranking::Clq1 => ("CLQ1".into(), text!("points-per-minute")),
         Ranking::Clq2 => ("CLQ2".into(), text!("points-for-winning")),
         Ranking::Elo => ("ELO".into(), text!("rating")),
         Ranking::Points => (text!("points"), text!("points-unit")),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn scores_have_the_unit_of_their_ranking() {
-        assert_eq!(score(Ranking::Clq1, 0.0254), "0.025");
+        assert_eq!(score(Ranking::Clq1, 0.0254), "1.52");
         assert_eq!(score(Ranking::Elo, 1_012.5), "1013");
         assert_eq!(score(Ranking::Time, 11_100.0), "3 h 05 min");
         assert_eq!(score(Ranking::Points, -12_000.0), "-12,000");

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 
 use super::boards;
-use super::format::{count, ranking, time};
+use super::format::{count, ranking, ranking_meaning, time};
 use super::layout::{About, Page, PageResult, site_description, site_title};
 use super::online;
 use super::resolution::Resolution;
@@ -89,7 +89,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         p .soft {
             (text!("home-provisional")) " "
             @if let Some(share) = series.as_ref().and_then(|series| series.week_coverage) { (boards::coverage(share)) }
-            (text!("home-unit", ranking = name, unit = unit))
+            (text!("home-unit", ranking = name, unit = unit)) " " (ranking_meaning(Ranking::Clq1).0)
         }
         div .grid {
             @for (game, of) in &leaders {

@@ -79,13 +79,13 @@ short-days-of-months = { $first_day }. { $first_month } – { $day }. { $month }
 
 ## Rankings
 
-points-per-second = Punkte pro Sekunde
 points-for-winning = Punkte fürs Gewinnen
 rating = Wertungszahl
 points-unit = insgesamt gesammelt
 hours-and-minutes-unit = Stunden und Minuten
 time-ranking = Spielzeit
-clq1-rewards = Belohnt schnelles Punkten: Die zehn besten Abschnitte von 12 Minuten zählen.
+points-per-minute = Punkte pro Minute
+clq1-rewards = Belohnt schnelles Punkten: der Durchschnitt der zehn besten Abschnitte von 12 Minuten. Fehlende zählen als 0, ein voller Wert braucht also 2 Stunden.
 clq1-listed = Gelistet wird, wer 12 Minuten am Stück spielt und punktet.
 clq2-rewards = Belohnt vordere Plätze am Rundenende: je mehr Spieler dahinter, desto mehr Punkte; die zehn besten Runden werden addiert.
 clq2-listed = Gelistet wird, wer am Ende einer Runde mit mindestens zwei Spielern zu den Besten gehört.
@@ -154,8 +154,8 @@ home-no-server = Kein Server ist online.
 home-all-games = Alle Spiele
 home-leaders = Spitzenreiter der Woche { $week }
 home-provisional = Vorläufig bis zum Ende der Woche.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking }: { $unit } Spielzeit.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking }: { $unit }.
 home-no-leaders = Noch keine, oder nach einem Neustart noch in Arbeit.
 home-changed = Was sich getan hat
 home-over-time = Spieler im Verlauf
@@ -593,8 +593,8 @@ about-title = So funktioniert es
 about-scans = Jeder Gameserver beantwortet eine kleine Anfrage: mit seiner Map, seinen Spielern und ihren Punkten. Diese Website fragt jeden Server so oft ab, wie es sich lohnt (alle zwei Minuten bis einmal pro Woche), und vergleicht jede Antwort mit der vorigen. Allein daraus weiß sie, wer gekommen und gegangen ist, wer gepunktet hat und wann eine Runde zu Ende war. Server brauchen dafür kein Plugin.
 about-rankings = Wertungen
 about-windows = Jede Wertung wird für jede Woche berechnet, für jeden Server, jedes Spiel und jedes Tag, und außerdem für weitere Zeiträume, die für diese Website eingestellt sind.
-about-clq1 = CLQ1, Punkte pro Sekunde
-about-clq1-meaning = Wie schnell ein Spieler Punkte sammelt. Die Spielzeit wird in Abschnitte von 12 Minuten geteilt; der Wert ist der Durchschnitt der besten Abschnitte der Woche.
+about-clq1 = CLQ1, Punkte pro Minute
+about-clq1-meaning = Wie schnell ein Spieler Punkte sammelt. Die Spielzeit wird in Abschnitte von 12 Minuten geteilt; der Wert ist der Durchschnitt der zehn besten Abschnitte der Woche. Fehlende zählen als 0, ein voller Wert braucht also 2 Stunden.
 about-clq2 = CLQ2, Punkte fürs Gewinnen
 about-clq2-meaning = Am Ende der Runden oben auf der Liste stehen: je mehr Spieler darunter, desto mehr Punkte.
 about-elo = ELO, Wertungszahl
@@ -603,7 +603,7 @@ about-points-meaning = Alle Punkte, die in der Woche gesammelt wurden.
 about-time-meaning = Die Zeit auf dem Server.
 about-example = Ein Beispiel
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = Eine Abfrage um 20:00 Uhr zeigt Visor mit 10 Punkten, die nächste um 20:02 Uhr mit 14. Visor hat 120 Sekunden gespielt und 4 Punkte gesammelt: Zur Wertung Punkte kommen 4 hinzu, zur Wertung Spielzeit 2 Minuten, und in diesem Stück war das Tempo 4 / 120 = 0,033 Punkte pro Sekunde. Zeigt die Abfrage um 20:04 Uhr 2 Punkte und eine neue Map, ist eine Runde zu Ende gegangen: Für CLQ2 und ELO wird die Liste von 20:02 Uhr gewertet, die letzte, die gesehen wurde.
+about-example-of-scans = Eine Abfrage um 20:00 Uhr zeigt Visor mit 10 Punkten, die nächste um 20:02 Uhr mit 14. Visor hat 120 Sekunden gespielt und 4 Punkte gesammelt: Zur Wertung Punkte kommen 4 hinzu, zur Wertung Spielzeit 2 Minuten, und in diesem Stück war das Tempo 4 / 2 = 2 Punkte pro Minute. Zeigt die Abfrage um 20:04 Uhr 2 Punkte und eine neue Map, ist eine Runde zu Ende gegangen: Für CLQ2 und ELO wird die Liste von 20:02 Uhr gewertet, die letzte, die gesehen wurde.
 # $accuracy is the link `about-accuracy`.
 about-measured = Wie nah die Wertungen dem kommen, was wirklich passiert ist, wird gemessen: { $accuracy }.
 about-accuracy = Genauigkeit

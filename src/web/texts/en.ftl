@@ -79,13 +79,13 @@ short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
-points-per-second = points per second
 points-for-winning = points for winning
 rating = rating
 points-unit = collected in all
 hours-and-minutes-unit = hours and minutes
 time-ranking = Time
-clq1-rewards = Rewards collecting points fast: the ten best stretches of 12 minutes count.
+points-per-minute = points per minute
+clq1-rewards = Rewards collecting points fast: the mean of the ten best stretches of 12 minutes. Missing ones count as 0, so a full score needs 2 hours.
 clq1-listed = To be listed, play 12 minutes in a row and score.
 clq2-rewards = Rewards being at the top when a round ends: the more players are below, the more points; the ten best rounds are added.
 clq2-listed = To be listed, be among the best at the end of a round of two players or more.
@@ -154,8 +154,8 @@ home-no-server = No server is online.
 home-all-games = All games
 home-leaders = Leaders of week { $week }
 home-provisional = Provisional until the week ends.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking }: { $unit } while playing.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking }: { $unit }.
 home-no-leaders = None yet, or still in preparation after a start.
 home-changed = What has changed
 home-over-time = Players over time
@@ -598,8 +598,8 @@ about-title = How it works
 about-scans = Each game server answers a small query: its map, its players and their points. This site asks every server at the pace it deserves, from every two minutes to once a week, and compares each answer with the one before. From that alone it knows who came, who left, who scored and when a round ended. Servers need no plugin.
 about-rankings = Rankings
 about-windows = Each ranking is computed for a week, for every server, game and tag, and in further windows of time that the site has configured.
-about-clq1 = CLQ1, points per second
-about-clq1-meaning = How fast a player collects points. Play is divided into segments of 12 minutes; the score is the mean over the best segments of the week.
+about-clq1 = CLQ1, points per minute
+about-clq1-meaning = How fast a player collects points. Play is divided into segments of 12 minutes; the score is the mean of the ten best segments of the week. Missing ones count as 0, so a full score needs 2 hours.
 about-clq2 = CLQ2, points for winning
 about-clq2-meaning = Reaching the top of the list at the end of rounds: the more players are below, the more points.
 about-elo = ELO, rating
@@ -608,7 +608,7 @@ about-points-meaning = All points collected in the week.
 about-time-meaning = Time on the server.
 about-example = An example
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = A scan at 20:00 shows Visor with 10 points, the next one at 20:02 with 14. Visor has played 120 seconds and collected 4 points: 4 are added to Points and 2 minutes to Time, and in this piece of play the speed was 4 / 120 = 0.033 points per second. If the scan at 20:04 shows 2 points and a new map, a round has ended: the list of 20:02, the last one that was seen, is rated for CLQ2 and ELO.
+about-example-of-scans = A scan at 20:00 shows Visor with 10 points, the next one at 20:02 with 14. Visor has played 120 seconds and collected 4 points: 4 are added to Points and 2 minutes to Time, and in this piece of play the speed was 4 / 2 = 2 points per minute. If the scan at 20:04 shows 2 points and a new map, a round has ended: the list of 20:02, the last one that was seen, is rated for CLQ2 and ELO.
 # $accuracy is the link `about-accuracy`.
 about-measured = How close the rankings come to what happened is measured: { $accuracy }.
 about-accuracy = accuracy

@@ -79,13 +79,13 @@ short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
-points-per-second = puntos por segundo
 points-for-winning = puntos por ganar
 rating = rating
 points-unit = sumados en total
 hours-and-minutes-unit = horas y minutos
 time-ranking = Tiempo
-clq1-rewards = Premia sumar puntos rápido: cuentan los diez mejores tramos de 12 minutos.
+points-per-minute = puntos por minuto
+clq1-rewards = Premia sumar puntos rápido: la media de los diez mejores tramos de 12 minutos. Los que faltan cuentan como 0: una puntuación completa requiere 2 horas.
 clq1-listed = Para entrar en la tabla hay que jugar 12 minutos seguidos y puntuar.
 clq2-rewards = Premia estar arriba cuando termina una ronda: cuantos más jugadores quedan por debajo, más puntos; se suman las diez mejores rondas.
 clq2-listed = Para entrar en la tabla hay que acabar entre los mejores en una ronda de dos jugadores o más.
@@ -154,8 +154,8 @@ home-no-server = No hay ningún servidor online.
 home-all-games = Todos los juegos
 home-leaders = Líderes de la semana { $week }
 home-provisional = Provisional hasta que termine la semana.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking }: { $unit } de juego.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking }: { $unit }.
 home-no-leaders = Aún no hay, o se están preparando tras un reinicio.
 home-changed = Qué ha cambiado
 home-over-time = Evolución de jugadores
@@ -601,8 +601,8 @@ about-title = Cómo funciona
 about-scans = Cada servidor de juego responde a una consulta pequeña: su mapa, sus jugadores y los puntos de cada uno. Este sitio consulta cada servidor al ritmo que merece, desde cada dos minutos hasta una vez por semana, y compara cada respuesta con la anterior. Solo con eso sabe quién entró, quién se fue, quién sumó puntos y cuándo terminó una ronda. Los servidores no necesitan ningún plugin.
 about-rankings = Rankings
 about-windows = Cada ranking se calcula por semana para cada servidor, juego y etiqueta, y también para otros periodos que el sitio tenga configurados.
-about-clq1 = CLQ1, puntos por segundo
-about-clq1-meaning = Lo rápido que un jugador suma puntos. El tiempo de juego se divide en segmentos de 12 minutos; la puntuación es la media de los mejores segmentos de la semana.
+about-clq1 = CLQ1, puntos por minuto
+about-clq1-meaning = Lo rápido que un jugador suma puntos. El tiempo de juego se divide en segmentos de 12 minutos; la puntuación es la media de los diez mejores segmentos de la semana. Los que faltan cuentan como 0: una puntuación completa requiere 2 horas.
 about-clq2 = CLQ2, puntos por ganar
 about-clq2-meaning = Llegar a lo más alto de la lista al final de las rondas: cuantos más jugadores quedan por debajo, más puntos.
 about-elo = ELO, rating
@@ -611,7 +611,7 @@ about-points-meaning = Todos los puntos sumados en la semana.
 about-time-meaning = Tiempo en el servidor.
 about-example = Un ejemplo
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = Un escaneo a las 20:00 muestra a Visor con 10 puntos; el siguiente, a las 20:02, con 14. Visor ha jugado 120 segundos y ha sumado 4 puntos: se añaden 4 a Puntos y 2 minutos a Tiempo, y en este tramo de juego la velocidad fue de 4 / 120 = 0,033 puntos por segundo. Si el escaneo de las 20:04 muestra 2 puntos y un mapa nuevo, ha terminado una ronda: la lista de las 20:02, la última que se vio, cuenta para CLQ2 y ELO.
+about-example-of-scans = Un escaneo a las 20:00 muestra a Visor con 10 puntos; el siguiente, a las 20:02, con 14. Visor ha jugado 120 segundos y ha sumado 4 puntos: se añaden 4 a Puntos y 2 minutos a Tiempo, y en este tramo de juego la velocidad fue de 4 / 2 = 2 puntos por minuto. Si el escaneo de las 20:04 muestra 2 puntos y un mapa nuevo, ha terminado una ronda: la lista de las 20:02, la última que se vio, cuenta para CLQ2 y ELO.
 # $accuracy is the link `about-accuracy`.
 about-measured = Cuánto se acercan los rankings a lo que pasó está medido: { $accuracy }.
 about-accuracy = precisión

@@ -94,13 +94,13 @@ short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
-points-per-second = points par seconde
 points-for-winning = points de victoire
 rating = cote
 points-unit = marqués au total
 hours-and-minutes-unit = heures et minutes
 time-ranking = Temps
-clq1-rewards = Récompense ceux qui marquent vite : les dix meilleures tranches de 12 minutes comptent.
+points-per-minute = points par minute
+clq1-rewards = Récompense ceux qui marquent vite : la moyenne des dix meilleures tranches de 12 minutes. Celles qui manquent comptent pour 0 : un score complet demande 2 heures.
 clq1-listed = Pour y figurer, il faut jouer 12 minutes d’affilée et marquer.
 clq2-rewards = Récompense les premières places en fin de manche : plus il y a de joueurs derrière, plus ça rapporte de points ; les dix meilleures manches s’additionnent.
 clq2-listed = Pour y figurer, il faut finir parmi les meilleurs d’une manche à deux joueurs ou plus.
@@ -169,8 +169,8 @@ home-no-server = Aucun serveur en ligne.
 home-all-games = Tous les jeux
 home-leaders = Leaders de la semaine { $week }
 home-provisional = Provisoire jusqu’à la fin de la semaine.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking } : { $unit } de jeu.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking } : { $unit }.
 home-no-leaders = Aucun pour l’instant, ou encore en préparation après un démarrage.
 home-changed = Ce qui a changé
 home-over-time = Joueurs au fil du temps
@@ -624,8 +624,8 @@ about-title = Comment ça marche
 about-scans = Chaque serveur de jeu répond à une petite requête : sa map, ses joueurs et leurs points. Ce site interroge chaque serveur au rythme qu’il mérite, de toutes les deux minutes à une fois par semaine, et compare chaque réponse à la précédente. Cela suffit pour savoir qui est arrivé, qui est parti, qui a marqué et quand une manche s’est terminée. Aucun plugin n’est nécessaire sur les serveurs.
 about-rankings = Classements
 about-windows = Chaque classement est calculé par semaine, pour chaque serveur, jeu et tag, ainsi que sur d’autres périodes définies par le site.
-about-clq1 = CLQ1, points par seconde
-about-clq1-meaning = À quelle vitesse un joueur marque des points. Le temps de jeu est découpé en tranches de 12 minutes ; le score est la moyenne des meilleures tranches de la semaine.
+about-clq1 = CLQ1, points par minute
+about-clq1-meaning = À quelle vitesse un joueur marque des points. Le temps de jeu est découpé en tranches de 12 minutes ; le score est la moyenne des dix meilleures tranches de la semaine. Celles qui manquent comptent pour 0 : un score complet demande 2 heures.
 about-clq2 = CLQ2, points de victoire
 about-clq2-meaning = Être en haut de la liste en fin de manche : plus il y a de joueurs derrière, plus ça rapporte de points.
 about-elo = ELO, cote
@@ -634,7 +634,7 @@ about-points-meaning = Tous les points marqués dans la semaine.
 about-time-meaning = Temps passé sur le serveur.
 about-example = Un exemple
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = Un scan à 20:00 montre Visor avec 10 points, le suivant à 20:02 avec 14. Visor a joué 120 secondes et marqué 4 points : 4 s’ajoutent à Points et 2 minutes à Temps, et sur ce bout de partie, la vitesse était de 4 / 120 = 0,033 point par seconde. Si le scan de 20:04 montre 2 points et une nouvelle map, une manche s’est terminée : la liste de 20:02, la dernière vue, est évaluée pour CLQ2 et ELO.
+about-example-of-scans = Un scan à 20:00 montre Visor avec 10 points, le suivant à 20:02 avec 14. Visor a joué 120 secondes et marqué 4 points : 4 s’ajoutent à Points et 2 minutes à Temps, et sur ce bout de partie, la vitesse était de 4 / 2 = 2 points par minute. Si le scan de 20:04 montre 2 points et une nouvelle map, une manche s’est terminée : la liste de 20:02, la dernière vue, est évaluée pour CLQ2 et ELO.
 # $accuracy is the link `about-accuracy`.
 about-measured = L’écart entre les classements et ce qui s’est vraiment passé est mesuré : { $accuracy }.
 about-accuracy = précision

@@ -79,13 +79,13 @@ short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
-points-per-second = punkty na sekundę
 points-for-winning = punkty za wygrywanie
 rating = rating
 points-unit = zdobyte łącznie
 hours-and-minutes-unit = godziny i minuty
 time-ranking = Czas
-clq1-rewards = Nagradza szybkie zdobywanie punktów: liczy się dziesięć najlepszych odcinków po 12 minut.
+points-per-minute = punkty na minutę
+clq1-rewards = Nagradza szybkie zdobywanie punktów: średnia z dziesięciu najlepszych odcinków po 12 minut. Brakujące liczą się jako 0, więc pełny wynik wymaga 2 godzin.
 clq1-listed = Aby trafić do rankingu, trzeba grać 12 minut bez przerwy i zdobyć punkty.
 clq2-rewards = Nagradza bycie w czołówce na koniec rundy: im więcej graczy niżej, tym więcej punktów; sumuje się dziesięć najlepszych rund.
 clq2-listed = Aby trafić do rankingu, trzeba być wśród najlepszych na koniec rundy z co najmniej dwoma graczami.
@@ -154,8 +154,8 @@ home-no-server = Żaden serwer nie jest online.
 home-all-games = Wszystkie gry
 home-leaders = Liderzy tygodnia { $week }
 home-provisional = Wyniki wstępne do końca tygodnia.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking }: { $unit } podczas gry.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking }: { $unit }.
 home-no-leaders = Jeszcze brak albo tabele są przygotowywane po starcie.
 home-changed = Co się zmieniło
 home-over-time = Liczba graczy w czasie
@@ -601,8 +601,8 @@ about-title = Jak to działa
 about-scans = Każdy serwer gry odpowiada na krótkie zapytanie: podaje mapę, graczy i ich punkty. Ta strona odpytuje każdy serwer tak często, jak na to zasługuje (najczęściej co dwie minuty, najrzadziej raz w tygodniu), i porównuje każdą odpowiedź z poprzednią. Już z tego wiadomo, kto wszedł, kto wyszedł, kto zdobył punkty i kiedy skończyła się runda. Serwery nie potrzebują żadnego pluginu.
 about-rankings = Rankingi
 about-windows = Każdy ranking jest liczony za tydzień, dla każdego serwera, gry i tagu, a także za inne okresy ustawione na tej stronie.
-about-clq1 = CLQ1, punkty na sekundę
-about-clq1-meaning = Jak szybko gracz zdobywa punkty. Gra jest dzielona na odcinki po 12 minut; wynik to średnia z najlepszych odcinków tygodnia.
+about-clq1 = CLQ1, punkty na minutę
+about-clq1-meaning = Jak szybko gracz zdobywa punkty. Gra jest dzielona na odcinki po 12 minut; wynik to średnia z dziesięciu najlepszych odcinków tygodnia. Brakujące liczą się jako 0, więc pełny wynik wymaga 2 godzin.
 about-clq2 = CLQ2, punkty za wygrywanie
 about-clq2-meaning = Bycie na górze listy na koniec rund: im więcej graczy niżej, tym więcej punktów.
 about-elo = ELO, rating
@@ -611,7 +611,7 @@ about-points-meaning = Wszystkie punkty zdobyte w tygodniu.
 about-time-meaning = Czas na serwerze.
 about-example = Przykład
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = Skan o 20:00 pokazuje, że Visor ma 10 punktów, a następny o 20:02, że 14. To 120 sekund gry i 4 zdobyte punkty: do rankingu Punkty dochodzą 4, do rankingu Czas 2 minuty, a tempo w tym kawałku gry to 4 / 120 = 0,033 punktu na sekundę. Jeśli skan o 20:04 pokazuje 2 punkty i nową mapę, to runda się skończyła: do CLQ2 i ELO liczy się lista z 20:02, ostatnia, którą było widać.
+about-example-of-scans = Skan o 20:00 pokazuje, że Visor ma 10 punktów, a następny o 20:02, że 14. To 120 sekund gry i 4 zdobyte punkty: do rankingu Punkty dochodzą 4, do rankingu Czas 2 minuty, a tempo w tym kawałku gry to 4 / 2 = 2 punkty na minutę. Jeśli skan o 20:04 pokazuje 2 punkty i nową mapę, to runda się skończyła: do CLQ2 i ELO liczy się lista z 20:02, ostatnia, którą było widać.
 # $accuracy is the link `about-accuracy`.
 about-measured = Zmierzono, jak blisko rzeczywistości są rankingi: { $accuracy }.
 about-accuracy = dokładność

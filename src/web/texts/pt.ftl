@@ -79,13 +79,13 @@ short-days-of-months = { $first_day } { $first_month } – { $day } { $month }
 
 ## Rankings
 
-points-per-second = pontos por segundo
 points-for-winning = pontos por vitória
 rating = rating
 points-unit = somados no total
 hours-and-minutes-unit = horas e minutos
 time-ranking = Tempo
-clq1-rewards = Recompensa quem pontua rápido: contam os dez melhores trechos de 12 minutos.
+points-per-minute = pontos por minuto
+clq1-rewards = Recompensa quem pontua rápido: a média dos dez melhores trechos de 12 minutos. Os que faltam contam como 0: uma pontuação completa exige 2 horas.
 clq1-listed = Para entrar na tabela, é preciso jogar 12 minutos seguidos e pontuar.
 clq2-rewards = Recompensa quem está no topo quando o round termina: quanto mais jogadores abaixo, mais pontos; somam-se os dez melhores rounds.
 clq2-listed = Para entrar na tabela, é preciso estar entre os melhores no fim de um round com dois ou mais jogadores.
@@ -154,8 +154,8 @@ home-no-server = Nenhum servidor online.
 home-all-games = Todos os jogos
 home-leaders = Líderes da semana { $week }
 home-provisional = Provisório até a semana terminar.
-# $ranking and $unit: CLQ1, points per second.
-home-unit = { $ranking }: { $unit } de jogo.
+# $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
+home-unit = { $ranking }: { $unit }.
 home-no-leaders = Ainda não há líderes, ou estão em preparação depois de um reinício.
 home-changed = O que mudou
 home-over-time = Jogadores ao longo do tempo
@@ -597,8 +597,8 @@ about-title = Como funciona
 about-scans = Cada servidor de jogo responde a uma pequena consulta: o mapa, os jogadores e os pontos deles. Este site consulta cada servidor no ritmo que ele merece, de uma vez a cada dois minutos a uma vez por semana, e compara cada resposta com a anterior. Só com isso, sabe quem entrou, quem saiu, quem pontuou e quando um round terminou. Os servidores não precisam de plugin.
 about-rankings = Rankings
 about-windows = Cada ranking é calculado por semana, para cada servidor, jogo e tag, e também nos outros períodos configurados neste site.
-about-clq1 = CLQ1, pontos por segundo
-about-clq1-meaning = A velocidade com que um jogador faz pontos. O tempo de jogo é dividido em trechos de 12 minutos; a pontuação é a média dos melhores trechos da semana.
+about-clq1 = CLQ1, pontos por minuto
+about-clq1-meaning = A velocidade com que um jogador faz pontos. O tempo de jogo é dividido em trechos de 12 minutos; a pontuação é a média dos dez melhores trechos da semana. Os que faltam contam como 0: uma pontuação completa exige 2 horas.
 about-clq2 = CLQ2, pontos por vitória
 about-clq2-meaning = Chegar ao topo da lista no fim dos rounds: quanto mais jogadores abaixo, mais pontos.
 about-elo = ELO, rating
@@ -607,7 +607,7 @@ about-points-meaning = Todos os pontos feitos na semana.
 about-time-meaning = Tempo no servidor.
 about-example = Um exemplo
 # Visor is the name of a player; Points and Time are the rankings `points` and `time-ranking`.
-about-example-of-scans = Uma consulta às 20:00 mostra Visor com 10 pontos; a seguinte, às 20:02, com 14. Visor jogou 120 segundos e fez 4 pontos: somam-se 4 a Pontos e 2 minutos a Tempo, e nesse trecho a velocidade foi 4 / 120 = 0,033 pontos por segundo. Se a consulta das 20:04 mostra 2 pontos e um mapa novo, um round terminou: a lista das 20:02, a última vista, é a que vale para CLQ2 e ELO.
+about-example-of-scans = Uma consulta às 20:00 mostra Visor com 10 pontos; a seguinte, às 20:02, com 14. Visor jogou 120 segundos e fez 4 pontos: somam-se 4 a Pontos e 2 minutos a Tempo, e nesse trecho a velocidade foi 4 / 2 = 2 pontos por minuto. Se a consulta das 20:04 mostra 2 pontos e um mapa novo, um round terminou: a lista das 20:02, a última vista, é a que vale para CLQ2 e ELO.
 # $accuracy is the link `about-accuracy`.
 about-measured = A distância entre os rankings e o que aconteceu é medida: { $accuracy }.
 about-accuracy = precisão
