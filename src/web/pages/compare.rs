@@ -9,9 +9,9 @@ use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::format::{count, day, ranking as ranking_name, score, time};
+use super::format::{count, day, ranking as ranking_name, time};
 use super::layout::{About, Page, PageResult};
-use super::player::{compare_form, server_name, shown_score};
+use super::player::{compare_form, ranked_score, server_name};
 use super::server_table::{game_path, server_path};
 use super::{names, search};
 use crate::api::requests;
@@ -208,8 +208,8 @@ fn row(player: &PlayerView, (a, b): &Shared<'_>) -> Markup {
             @for of in Ranking::ALL {
                 @let place = |week: &PlayerWeekView| week.positions.get(&of).copied().unwrap_or(u32::MAX);
                 td .n {
-                    (better(place(a) < place(b), score(of, shown_score(a, of)))) " : "
-                    (better(place(b) < place(a), score(of, shown_score(b, of))))
+                    (better(place(a) < place(b), ranked_score(a, of))) " : "
+                    (better(place(b) < place(a), ranked_score(b, of)))
                 }
             }
         }
@@ -280,6 +280,6 @@ mod tests {
         );
         assert_eq!((ahead(&both, Ranking::Elo), ahead(&both, Ranking::Time)), ([0, 1, 0], [0, 0, 0]));
         let page = side_by_side(&a, &b).into_string();
-        assert!(page.contains("1000 : <strong>1000</strong>") && !page.contains("<i>"), "{page}");
+        assert!(page.contains("1000 : <strong>1000</strong>") && page.contains("- : 1000") && !page.contains("<i>"), "{page}");
     }
 }

@@ -349,7 +349,7 @@ fn weeks(player: &PlayerView) -> Markup {
                             td { (week.week) }
                             td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (server_name(player, &week.server)) } }
                             @for of in Ranking::ALL {
-                                td .n { (score(of, shown_score(week, of))) }
+                                td .n { (ranked_score(week, of)) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
                             }
                             td .n { (text!("of-most", count = week.elo_rounds_sure, most = week.elo_rounds)) }
@@ -365,8 +365,13 @@ fn weeks(player: &PlayerView) -> Markup {
     }
 }
 
+/// The score as people read it; without a position there is none.
+pub(super) fn ranked_score(week: &PlayerWeekView, of: Ranking) -> String {
+    if week.positions.contains_key(&of) { score(of, shown_score(week, of)) } else { "-".to_owned() }
+}
+
 /// The score in the unit of the ranking.
-pub(super) fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
+fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     match ranking {
         Ranking::Clq1 => display_score(ranking, Score(week.clq1 as i64)),
         Ranking::Clq2 => week.clq2 as f64,
