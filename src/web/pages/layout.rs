@@ -356,7 +356,7 @@ pub(in crate::web) fn error_page(context: &WebContext, uri: &Uri, problem: Probl
     let title = problem_title(problem.kind);
     let body = html! {
         h1 { (title) }
-        p { (shown(&problem.detail)) }
+        (what_to_do(uri, &problem))
         @if let Some(seconds) = problem.retry_after_s { p { (text!("error-try-again", seconds = seconds)) } }
         p { a href="/" { (text!("error-first-page")) } }
     };
@@ -370,6 +370,39 @@ pub(in crate::web) fn error_page(context: &WebContext, uri: &Uri, problem: Probl
     response.headers_mut().remove(CONTENT_LENGTH);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     with_policy(response)
+}
+
+/// What visitors can do about an error. Where nothing is said about it, there is the detail, which is for programmers.
+fn what_to_do(uri: &Uri, problem: &Problem) -> Markup {
+    let is_missing = matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Removed);
+    let is_of = |folders: &[&str]| folders.iter().any(|folder| uri.path().starts_with(folder));
+    let has_window = uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("window=")));
+    let is_of_window = is_missing || matches!(problem.kind, ProblemKind::BadRequest | ProblemKind::Conflict);
+    html! {
+        @match () {
+            () if has_window && is_of_window && is_of(&["/servers/", "/games/", "/tags/"]) => p {
+                (text!("error-window")) " " a href={ (uri.path()) "#boards" } { (text!("error-running-week")) }
+            },
+            () if is_missing && is_of(&["/servers/"]) => p {
+                @if problem.kind == ProblemKind::Removed { (text!("error-server-removed")) } @else { (text!("error-server")) }
+                " " a href="/servers" { (text!("home-all-servers")) }
+            },
+            () if is_missing && is_of(&["/players/"]) => {
+                form .filters action="/search" {
+                    div { label for="error-player" { (text!("error-player")) } input #error-player type="search" name="q" maxlength="100" required; }
+                    button { (text!("search")) }
+                }
+            },
+            () => {
+                @match problem.kind {
+                    ProblemKind::NotFound => p { (text!("error-not-found")) },
+                    ProblemKind::BadRequest => p { (text!("error-bad-request")) },
+                    _ => {},
+                }
+                p .soft { small lang="en" { (shown(&problem.detail)) } }
+            },
+        }
+    }
 }
 
 /// The kind of an error in words, as `title` says it in English to programs.

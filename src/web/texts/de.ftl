@@ -111,6 +111,16 @@ frame-links = Links der Website
 frame-languages = Sprachen
 error-try-again = In { $seconds } s noch einmal versuchen.
 error-first-page = Zur Startseite
+# A link with error-running-week follows.
+error-window = Von diesem Zeitraum ist nichts gespeichert.
+error-running-week = Zur laufenden Woche
+# A search form follows.
+error-player = Diesen Spieler kennt diese Seite nicht. Suche nach dem Namen:
+# A link to all servers follows, as after the next one.
+error-server = Diesen Server kennt diese Seite nicht.
+error-server-removed = Dieser Server wurde entfernt: Er ist hier nicht mehr gelistet.
+error-not-found = Unter dieser Adresse gibt es nichts. Vielleicht ist sie falsch, oder was hier war, ist nicht mehr gespeichert.
+error-bad-request = Etwas in dieser Adresse ist nicht verwendbar.
 problem-bad-request = Ungültige Anfrage
 problem-unauthorized = Token erforderlich
 problem-forbidden = Nicht erlaubt

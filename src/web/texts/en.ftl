@@ -111,6 +111,16 @@ frame-links = Links of the site
 frame-languages = Languages
 error-try-again = Try again in { $seconds } s.
 error-first-page = To the first page
+# A link with error-running-week follows.
+error-window = Nothing is kept of this period.
+error-running-week = To the running week
+# A search form follows.
+error-player = This site knows no such player. Search for the name:
+# A link to all servers follows, as after the next one.
+error-server = This site knows no such server.
+error-server-removed = This server was removed: it is no longer listed here.
+error-not-found = There is nothing at this address. It may be wrong, or what was here is no longer kept.
+error-bad-request = Something in this address cannot be used.
 problem-bad-request = Invalid request
 problem-unauthorized = A token is needed
 problem-forbidden = Not permitted

@@ -111,6 +111,16 @@ frame-links = Enlaces del sitio
 frame-languages = Idiomas
 error-try-again = Prueba otra vez en { $seconds } s.
 error-first-page = Ir al inicio
+# A link with error-running-week follows.
+error-window = No se guarda nada de este período.
+error-running-week = A la semana en curso
+# A search form follows.
+error-player = Este sitio no conoce a ese jugador. Busca el nombre:
+# A link to all servers follows, as after the next one.
+error-server = Este sitio no conoce ese servidor.
+error-server-removed = Este servidor se ha eliminado: ya no aparece aquí.
+error-not-found = No hay nada en esta dirección. Puede ser incorrecta, o lo que había aquí ya no se guarda.
+error-bad-request = Algo en esta dirección no se puede usar.
 problem-bad-request = Solicitud no válida
 problem-unauthorized = Hace falta un token
 problem-forbidden = No permitido

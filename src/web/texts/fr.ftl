@@ -126,6 +126,16 @@ frame-links = Liens du site
 frame-languages = Langues
 error-try-again = Réessayer dans { $seconds } s.
 error-first-page = Page d’accueil
+# A link with error-running-week follows.
+error-window = Rien n’est conservé de cette période.
+error-running-week = Vers la semaine en cours
+# A search form follows.
+error-player = Ce site ne connaît pas ce joueur. Cherchez son pseudo :
+# A link to all servers follows, as after the next one.
+error-server = Ce site ne connaît pas ce serveur.
+error-server-removed = Ce serveur a été retiré : il n’est plus listé ici.
+error-not-found = Il n’y a rien à cette adresse. Elle est peut-être fausse, ou ce qui était ici n’est plus conservé.
+error-bad-request = Quelque chose dans cette adresse n’est pas utilisable.
 problem-bad-request = Requête invalide
 problem-unauthorized = Un token est requis
 problem-forbidden = Accès refusé

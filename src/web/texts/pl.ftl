@@ -111,6 +111,16 @@ frame-links = Linki strony
 frame-languages = Języki
 error-try-again = Spróbuj ponownie za { $seconds } s.
 error-first-page = Na stronę główną
+# A link with error-running-week follows.
+error-window = Z tego okresu nic nie jest przechowywane.
+error-running-week = Do bieżącego tygodnia
+# A search form follows.
+error-player = Ta strona nie zna takiego gracza. Wyszukaj nick:
+# A link to all servers follows, as after the next one.
+error-server = Ta strona nie zna takiego serwera.
+error-server-removed = Ten serwer został usunięty: nie ma go już na liście.
+error-not-found = Pod tym adresem nic nie ma. Może jest błędny albo to, co tu było, nie jest już przechowywane.
+error-bad-request = Coś w tym adresie jest nieprawidłowe.
 problem-bad-request = Nieprawidłowe żądanie
 problem-unauthorized = Wymagany token
 problem-forbidden = Brak dostępu

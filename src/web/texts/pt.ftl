@@ -111,6 +111,16 @@ frame-links = Links do site
 frame-languages = Idiomas
 error-try-again = Tente de novo em { $seconds } s.
 error-first-page = Ir para a página inicial
+# A link with error-running-week follows.
+error-window = Nada foi guardado deste período.
+error-running-week = Para a semana em curso
+# A search form follows.
+error-player = Este site não conhece esse jogador. Procure o nome:
+# A link to all servers follows, as after the next one.
+error-server = Este site não conhece esse servidor.
+error-server-removed = Este servidor foi removido: não aparece mais aqui.
+error-not-found = Não há nada neste endereço. Ele pode estar errado, ou o que havia aqui não está mais guardado.
+error-bad-request = Algo neste endereço não pode ser usado.
 problem-bad-request = Pedido inválido
 problem-unauthorized = É preciso um token
 problem-forbidden = Não permitido

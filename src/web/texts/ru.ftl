@@ -111,6 +111,16 @@ frame-links = Ссылки сайта
 frame-languages = Языки
 error-try-again = Повторите через { $seconds } с.
 error-first-page = На главную
+# A link with error-running-week follows.
+error-window = За этот период ничего не сохранено.
+error-running-week = К текущей неделе
+# A search form follows.
+error-player = Такого игрока этот сайт не знает. Найдите его по нику:
+# A link to all servers follows, as after the next one.
+error-server = Такого сервера этот сайт не знает.
+error-server-removed = Этот сервер удалён: здесь его больше нет.
+error-not-found = По этому адресу ничего нет. Возможно, он неверный, или то, что здесь было, больше не хранится.
+error-bad-request = Что-то в этом адресе использовать нельзя.
 problem-bad-request = Неверный запрос
 problem-unauthorized = Нужен токен
 problem-forbidden = Доступ запрещён
