@@ -203,7 +203,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
 fn row(player: &PlayerView, (a, b): &Shared<'_>) -> Markup {
     html! {
         tr {
-            td { (a.week) }
+            td .week { (a.week) }
             td .name { a href={ (server_path(&a.server)) "?window=" (a.week) "#boards" } { (server_name(player, &a.server)) } }
             @for of in Ranking::ALL {
                 @let place = |week: &PlayerWeekView| week.positions.get(&of).copied().unwrap_or(u32::MAX);

@@ -340,19 +340,19 @@ fn weeks(player: &PlayerView) -> Markup {
                     tr {
                         th scope="col" { (text!("week")) } th scope="col" { (text!("server")) }
                         @for of in Ranking::ALL { th scope="col" .n { abbr title=(ranking(of).1) { (ranking(of).0) } } th scope="col" .n { "#" } }
-                        th scope="col" .n { abbr title=(text!("player-sure-rounds-meaning")) { (text!("player-sure-rounds")) } }
+                        th scope="col" .n .wide-only { abbr title=(text!("player-sure-rounds-meaning")) { (text!("player-sure-rounds")) } }
                     }
                 }
                 tbody {
                     @for week in weeks {
                         tr {
-                            td { (week.week) }
+                            td .week { (week.week) }
                             td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (server_name(player, &week.server)) } }
                             @for of in Ranking::ALL {
                                 td .n { (ranked_score(week, of)) }
                                 td .n { @match week.positions.get(&of) { Some(position) => (count(*position)), None => "-" } }
                             }
-                            td .n { (text!("of-most", count = week.elo_rounds_sure, most = week.elo_rounds)) }
+                            td .n .wide-only { (text!("of-most", count = week.elo_rounds_sure, most = week.elo_rounds)) }
                         }
                     }
                 }
@@ -416,7 +416,7 @@ fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Ma
                         tr {
                             td .n { (count(best.position)) }
                             td { (ranking(best.ranking).0) }
-                            td { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
+                            td .week { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
                             td .name { a href=(server_path(&best.server)) { (server_name(player, &best.server)) } }
                         }
                     }

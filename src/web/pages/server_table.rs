@@ -55,9 +55,9 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
                 thead {
                     tr {
                         th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
-                        @if is_whole { th scope="col" { (text!("server-table-25-hours")) } }
+                        @if is_whole { th scope="col" .wide-only { (text!("server-table-25-hours")) } }
                         th scope="col" { (text!("map")) } th scope="col" { (text!("game")) }
-                        @if is_whole { th scope="col" .n { (text!("rank")) } th scope="col" { (text!("server-table-seen")) } }
+                        @if is_whole { th scope="col" .n .wide-only { (text!("rank")) } th scope="col" { (text!("server-table-seen")) } }
                     }
                 }
                 tbody {
@@ -72,12 +72,12 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
                             }
                             td .n { (players(server)) "/" (count(server.slots)) }
                             @if is_whole {
-                                td { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
+                                td .wide-only { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
                             }
                             td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
                             td class=[is_whole.then_some("name")] { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
                             @if is_whole {
-                                td .n { @if let Some(rank) = server.rank { (count(rank)) } }
+                                td .n .wide-only { @if let Some(rank) = server.rank { (count(rank)) } }
                                 td { (seen(server)) }
                             }
                         }

@@ -66,7 +66,7 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
                 thead {
                     tr {
                         th scope="col" { (text!("sessions-until")) } th scope="col" .n { (text!("sessions-for")) } th scope="col" { (text!("server")) }
-                        th scope="col" .n { (text!("points")) } th scope="col" { (text!("sessions-last-map")) }
+                        th scope="col" .n { (text!("points")) } th scope="col" .wide-only { (text!("sessions-last-map")) }
                     }
                 }
                 tbody {
@@ -76,7 +76,7 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
                             td .n { (duration(session.end_ms - session.start_ms)) }
                             td .name { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
                             td .n { (points(session.points)) }
-                            td { a href=(map_path(&session.map)) { (names::plain(&session.map)) } }
+                            td .wide-only { a href=(map_path(&session.map)) { (names::plain(&session.map)) } }
                         }
                     }
                 }
