@@ -398,9 +398,9 @@ fn heading(
     }
 }
 
-/// How complete the running week is.
+/// How complete the running week is, if something is missing.
 pub(super) fn coverage(share: f64) -> Markup {
-    html! { (text!("boards-coverage", share = percent(share))) " " }
+    html! { @if share < 0.995 { (text!("boards-coverage", share = percent(share))) " " } }
 }
 
 /// The positions of these players in the window before; `None`: it is not kept, or its boards are not in memory.
@@ -481,6 +481,20 @@ impl BoardPart {
 
     fn positions(&self) -> BTreeMap<u32, u64> {
         self.entries.iter().map(|entry| (entry.player_key, entry.at.position)).collect()
+    }
+
+    /// The players in order, with their scores.
+    pub fn list(&self) -> Markup {
+        html! {
+            ol {
+                @for entry in &self.entries {
+                    li {
+                        a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } " "
+                        span .soft { (score(self.head.ranking, entry.at.score)) }
+                    }
+                }
+            }
+        }
     }
 
     pub fn table(&self, previous: &PreviousPositions) -> Markup {

@@ -280,6 +280,9 @@ mod tests {
         );
         assert_eq!((ahead(&both, Ranking::Elo), ahead(&both, Ranking::Time)), ([0, 1, 0], [0, 0, 0]));
         let page = side_by_side(&a, &b).into_string();
-        assert!(page.contains("1000 : <strong>1000</strong>") && page.contains("- : 1000") && !page.contains("<i>"), "{page}");
+        assert!(
+            page.contains("1000 : <strong>1000</strong>") && page.contains("- : 1000") && !page.contains("<i>"),
+            "{page}"
+        );
     }
 }

@@ -82,7 +82,8 @@ pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
 pub(super) fn short_days(label: &str) -> String {
     let Ok(week) = parse_week_label(label) else { return label.to_owned() };
     let start_ms = Calendar::default().week_start_ms(week);
-    let [first, last] = [start_ms, start_ms + 6 * DAY_MS].map(|at_ms| DateTime::from_timestamp_millis(at_ms).unwrap_or_default());
+    let [first, last] =
+        [start_ms, start_ms + 6 * DAY_MS].map(|at_ms| DateTime::from_timestamp_millis(at_ms).unwrap_or_default());
     let (day, month) = (last.day(), month(last.month()));
     let days = match first.month() == last.month() {
         true => text!("short-days-of-month", first = first.day(), day = day, month = month),

@@ -6,16 +6,18 @@ use std::time::Duration;
 use axum::extract::State;
 use futures_util::future::join_all;
 use maud::{Markup, html};
+use tokio::time::timeout;
 
 use super::boards;
-use super::format::{count, ranking, ranking_meaning, time};
+use super::format::{count, ranking, ranking_meaning, short_days, time};
 use super::layout::{About, Page, PageResult, site_description, site_title};
 use super::online;
 use super::resolution::Resolution;
-use super::server_table::{self, game_path, server_path};
+use super::server_table::{self, game_path};
 use super::{busiest_servers, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
+use crate::model::scope::Scope;
 use crate::view::board::WindowView;
 use crate::view::{Overview, PublicServer, ServerSummary};
 use crate::web::context::WebContext;
@@ -24,10 +26,10 @@ use crate::web::texts::{rich_text, text};
 /// Servers online that are looked at. Anyone can invent servers with many players, 64 at each address.
 const CANDIDATES: u32 = 1_000;
 const BUSIEST_SERVERS: usize = 10;
-const FULL_SERVERS: usize = 10;
 const GAMES: usize = 8;
 const GAMES_WITH_LEADERS: usize = 4;
 const LEADERS: u32 = 5;
+const WINNERS: u32 = 3;
 const MOVERS: usize = 8;
 
 /// How long the page waits for a board.
@@ -41,10 +43,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
     let filter = ServerFilter { greylisted: Some(false), ..ServerFilter::default() };
     let busiest = busiest_servers(&context, filter, CANDIDATES, false).await?;
     let busiest = settled(busiest, context.front_page_days_min, !closed.is_empty());
-    let (full, shown): (Vec<_>, &[ServerSummary]) = (
-        busiest.iter().filter(|server| is_full(&server.public)).take(FULL_SERVERS).collect(),
-        &busiest[..busiest.len().min(BUSIEST_SERVERS)],
-    );
+    let shown = &busiest[..busiest.len().min(BUSIEST_SERVERS)];
     let series = online::series(&context, None, None).await?;
     let status = context.status().await?;
     let silent_since_ms = status.daemon.as_ref().and_then(|daemon| daemon.public.silent_since_ms);
@@ -58,6 +57,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         leaders.iter().flat_map(|(game, of)| of.movers.iter().map(move |mover| (game, mover))).collect();
     movers.sort_by_key(|(_, mover)| mover.order());
     movers.truncate(MOVERS);
+    let closed_weeks = closed_weeks(&context, &overview, &closed).await;
     let (name, unit) = ranking(Ranking::Clq1);
     let body = html! {
         h1 { (site_title(&context.identity)) }
@@ -74,9 +74,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
                 h2 { (text!("home-busiest")) }
                 div #busiest data-part {
                     (server_table::short_table(&text!("home-busiest-caption"), shown))
-                    @if !full.is_empty() {
-                        p { (rich_text!("home-full", servers = links(&full))) }
-                    }
                 }
                 p { a href="/servers?order=players" { (text!("home-all-servers")) } }
             }
@@ -85,13 +82,13 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
                 (games(&overview))
             }
         }
-        h2 { (text!("home-leaders", week = overview.week.as_str())) }
+        h2 { (text!("home-leaders", week = short_days(&overview.week))) }
         p .soft {
             (text!("home-provisional")) " "
             @if let Some(share) = series.as_ref().and_then(|series| series.week_coverage) { (boards::coverage(share)) }
             (text!("home-unit", ranking = name, unit = unit)) " " (ranking_meaning(Ranking::Clq1).0)
         }
-        div .grid {
+        div .grid .four {
             @for (game, of) in &leaders {
                 section {
                     h3 { a href=(game_path(game)) { (names::game(game)) } }
@@ -110,19 +107,49 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>) -> PageResult {
         }
         h2 { (text!("home-over-time")) }
         (online::charts(series.as_ref(), None, None, &[Resolution::TenMinutes, Resolution::Hours]))
-        h2 { (text!("home-closed")) }
-        @if closed.is_empty() { p { (text!("home-no-closed")) } }
-        @for week in &closed {
-            h3 { (boards::window_text(week)) }
-            ul .tabs {
-                @for game in overview.games.iter().take(GAMES_WITH_LEADERS) {
-                    li { a href={ (game_path(&game.name)) "?window=" (week.window) "#boards" } { (names::game(&game.name)) } }
-                }
-            }
-        }
+        (closed_weeks)
     };
     let about = About { live: Some("/api/v1/live".to_owned()), ..About::default() };
     Ok(Page { title: None, ..Page::new("", body) }.with(about))
+}
+
+/// The winners of the newest closed week, and a line for each older one.
+async fn closed_weeks(context: &WebContext, overview: &Overview, closed: &[&WindowView]) -> Markup {
+    let [newest, older @ ..] = closed else {
+        return html! { h2 { (text!("home-closed")) } p { (text!("home-no-closed")) } };
+    };
+    let games = || overview.games.iter().take(GAMES_WITH_LEADERS).map(|game| &game.name);
+    let winners = join_all(games().map(async |game| {
+        let scope = Scope::Game(game.clone());
+        let board = boards::top(context, scope, Some(&newest.window), Ranking::Clq1, WINNERS);
+        timeout(LEADERS_WAIT_MAX, board).await.ok()?.ok()
+    }));
+    let winners = winners.await;
+    let link = |game: &str, week: &WindowView| {
+        html! { a href={ (game_path(game)) "?window=" (week.window) "#boards" } { (names::game(game)) } }
+    };
+    html! {
+        h2 { (text!("home-winners", week = short_days(&newest.window))) }
+        div .grid .four {
+            @for (game, board) in games().zip(&winners) {
+                section {
+                    h3 { (link(game, newest)) }
+                    @if let Some(board) = board { (board.list()) }
+                }
+            }
+        }
+        @if !older.is_empty() {
+            details {
+                summary { (text!("home-older-weeks")) }
+                @for week in older {
+                    ul .tabs {
+                        li .week { (short_days(&week.window)) }
+                        @for game in games() { li { (link(game, week)) } }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Servers that were seen on so many days and, once a week has been closed, have a rank: invented ones are new. Before that,
@@ -134,19 +161,6 @@ fn settled(servers: Vec<ServerSummary>, days_min: u32, has_closed_week: bool) ->
         true => servers.into_iter().filter(|server| is_settled(&server.public)).collect(),
         false => servers,
     }
-}
-
-fn links(servers: &[&ServerSummary]) -> Markup {
-    html! {
-        @for (n, server) in servers.iter().enumerate() {
-            @if n > 0 { ", " }
-            a href=(server_path(&server.public.url)) { (names::hostname(&server.public.hostname, &server.public.url)) }
-        }
-    }
-}
-
-fn is_full(server: &PublicServer) -> bool {
-    server.online && server.slots > 1 && server.believed_players() >= server.slots
 }
 
 /// The games with most players.
@@ -200,7 +214,5 @@ mod tests {
         assert_eq!(shown(&servers, true), [3]);
         assert_eq!(shown(&servers[..1], false), [1], "the site is new");
         assert_eq!(shown(&servers[..1], true), [] as [u32; 0]);
-        let full = |players, slots| is_full(&PublicServer { online: true, players, slots, ..PublicServer::default() });
-        assert!(full(16, 16) && full(17, 16) && !full(15, 16) && !full(1, 1) && !full(0, 0));
     }
 }

@@ -65,6 +65,7 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
                         tr {
                             td .name {
                                 a href=(server_path(&server.url)) { (names::hostname(&server.hostname, &server.url)) }
+                                @if is_full(server) { " " span .badge { (text!("server-table-full")) } }
                                 @if is_whole {
                                     @if let Some(country) = geo::country_of_url(&server.url) { " " (flag(&country)) }
                                     @if server.greylisted { " " span .badge { (text!("server-table-not-ranked")) } }
@@ -89,6 +90,10 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
     }
 }
 
+fn is_full(server: &PublicServer) -> bool {
+    server.online && server.slots > 1 && server.believed_players() >= server.slots
+}
+
 /// Where a server is.
 pub(super) fn flag(country: &Country) -> Markup {
     html! { span .soft title=(names::country(&country.code, &country.name)) { (country.flag()) " " (country.code) } }
@@ -101,5 +106,20 @@ pub(super) fn players(server: &PublicServer) -> Markup {
         @if server.players_unverified {
             abbr title=(text!("server-table-not-believed")) { "?" }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_servers_are_marked() {
+        let is_full = |players, slots| {
+            let public = PublicServer { online: true, players, slots, ..PublicServer::default() };
+            let drawn = short_table("Servers", &[ServerSummary { public, ..ServerSummary::default() }]).into_string();
+            drawn.contains(">full<")
+        };
+        assert!(is_full(16, 16) && is_full(17, 16) && !is_full(15, 16) && !is_full(1, 1) && !is_full(0, 0));
     }
 }

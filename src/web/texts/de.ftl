@@ -155,14 +155,13 @@ script-zone = Zeiten in deiner Zeitzone; Tage und Wochen sind die dieser Website
 home-silent = Seit { $since } antwortet kein Server: Das Netz dieser Website scheint gestört zu sein. Bis es wieder da ist, sind die Zahlen unvollständig.
 home-busiest = Hier ist am meisten los
 home-busiest-caption = Server mit den meisten Spielern im Moment
-# $servers is a list of links.
-home-full = Gerade voll: { $servers }
 home-all-servers = Alle Server
 home-played = Was gespielt wird
 home-played-caption = Spiele mit den meisten Spielern im Moment
 home-no-server = Kein Server ist online.
 home-all-games = Alle Spiele
-home-leaders = Spitzenreiter der Woche { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Spitzenreiter { $week }
 home-provisional = Vorläufig bis zum Ende der Woche.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = Noch keine, oder nach einem Neustart noch in Arbeit.
 home-changed = Was sich getan hat
 home-over-time = Spieler im Verlauf
 home-closed = Abgeschlossene Wochen
+home-winners = Sieger { $week }
+home-older-weeks = Ältere Wochen
 home-no-closed = Noch keine Woche ist abgeschlossen.
 home-players-online = Spieler online
 home-servers-online = Server online
@@ -546,6 +547,8 @@ server-table-never = nie
 # Of a server.
 server-table-not-ranked = nicht gewertet
 server-table-none = Kein Server.
+# Of a server: as many players as it can have.
+server-table-full = voll
 server-table-not-believed = Der Server meldet mehr Spieler, als er haben kann. Diese Zahl wird nicht verwendet.
 
 ## List of servers

@@ -155,14 +155,13 @@ script-zone = Times are yours; days and weeks are those of this site.
 home-silent = No server answers since { $since }: the network of this site seems to be down. Until it is back, figures are not complete.
 home-busiest = Busiest servers
 home-busiest-caption = Servers with most players now
-# $servers is a list of links.
-home-full = Full now: { $servers }
 home-all-servers = All servers
 home-played = What is played
 home-played-caption = Games with most players now
 home-no-server = No server is online.
 home-all-games = All games
-home-leaders = Leaders of week { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Leaders of { $week }
 home-provisional = Provisional until the week ends.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = None yet, or still in preparation after a start.
 home-changed = What has changed
 home-over-time = Players over time
 home-closed = Closed weeks
+home-winners = Winners of { $week }
+home-older-weeks = Older weeks
 home-no-closed = No week has been closed yet.
 home-players-online = Players online
 home-servers-online = Servers online
@@ -551,6 +552,8 @@ server-table-never = never
 # Of a server.
 server-table-not-ranked = not ranked
 server-table-none = No server.
+# Of a server: as many players as it can have.
+server-table-full = full
 server-table-not-believed = The server announces more players than it can have. This number is not used.
 
 ## List of servers

@@ -155,14 +155,13 @@ script-zone = Las horas están en tu zona horaria; los días y semanas, en la de
 home-silent = Ningún servidor responde desde { $since }: la red de este sitio parece caída. Hasta que vuelva, las cifras están incompletas.
 home-busiest = Servidores más activos
 home-busiest-caption = Servidores con más jugadores ahora
-# $servers is a list of links.
-home-full = Llenos ahora: { $servers }
 home-all-servers = Todos los servidores
 home-played = A qué se juega
 home-played-caption = Juegos con más jugadores ahora
 home-no-server = No hay ningún servidor online.
 home-all-games = Todos los juegos
-home-leaders = Líderes de la semana { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Líderes del { $week }
 home-provisional = Provisional hasta que termine la semana.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = Aún no hay, o se están preparando tras un reinicio.
 home-changed = Qué ha cambiado
 home-over-time = Evolución de jugadores
 home-closed = Semanas cerradas
+home-winners = Ganadores del { $week }
+home-older-weeks = Semanas anteriores
 home-no-closed = Aún no se ha cerrado ninguna semana.
 home-players-online = Jugadores online
 home-servers-online = Servidores online
@@ -554,6 +555,8 @@ server-table-never = nunca
 # Of a server.
 server-table-not-ranked = fuera del ranking
 server-table-none = Ningún servidor.
+# Of a server: as many players as it can have.
+server-table-full = lleno
 server-table-not-believed = El servidor anuncia más jugadores de los que puede tener. Este número no se usa.
 
 ## List of servers

@@ -170,14 +170,13 @@ script-zone = Heures locales ; jours et semaines dans le fuseau de ce site.
 home-silent = Aucun serveur ne répond depuis { $since } : le réseau de ce site semble en panne. D’ici son retour, les chiffres sont incomplets.
 home-busiest = Serveurs les plus peuplés
 home-busiest-caption = Serveurs avec le plus de joueurs en ce moment
-# $servers is a list of links.
-home-full = Complets en ce moment : { $servers }
 home-all-servers = Tous les serveurs
 home-played = Jeux du moment
 home-played-caption = Jeux avec le plus de joueurs en ce moment
 home-no-server = Aucun serveur en ligne.
 home-all-games = Tous les jeux
-home-leaders = Leaders de la semaine { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Leaders du { $week }
 home-provisional = Provisoire jusqu’à la fin de la semaine.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking } : { $unit }.
@@ -185,6 +184,8 @@ home-no-leaders = Aucun pour l’instant, ou encore en préparation après un d�
 home-changed = Ce qui a changé
 home-over-time = Joueurs au fil du temps
 home-closed = Semaines clôturées
+home-winners = Vainqueurs du { $week }
+home-older-weeks = Semaines précédentes
 home-no-closed = Aucune semaine clôturée pour l’instant.
 home-players-online = Joueurs en ligne
 home-servers-online = Serveurs en ligne
@@ -577,6 +578,8 @@ server-table-never = jamais
 # Of a server.
 server-table-not-ranked = non classé
 server-table-none = Aucun serveur.
+# Of a server: as many players as it can have.
+server-table-full = complet
 server-table-not-believed = Le serveur annonce plus de joueurs qu’il ne peut en avoir. Ce nombre n’est pas utilisé.
 
 ## List of servers

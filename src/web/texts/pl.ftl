@@ -155,14 +155,13 @@ script-zone = Godziny są w Twojej strefie czasowej; dni i tygodnie w strefie te
 home-silent = Od { $since } nie odpowiada żaden serwer: sieć tej strony prawdopodobnie nie działa. Do jej powrotu dane są niepełne.
 home-busiest = Najpopularniejsze serwery
 home-busiest-caption = Serwery, na których jest teraz najwięcej graczy
-# $servers is a list of links.
-home-full = Pełne teraz: { $servers }
 home-all-servers = Wszystkie serwery
 home-played = W co się gra
 home-played-caption = Gry, w które gra teraz najwięcej graczy
 home-no-server = Żaden serwer nie jest online.
 home-all-games = Wszystkie gry
-home-leaders = Liderzy tygodnia { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Liderzy { $week }
 home-provisional = Wyniki wstępne do końca tygodnia.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = Jeszcze brak albo tabele są przygotowywane po starcie.
 home-changed = Co się zmieniło
 home-over-time = Liczba graczy w czasie
 home-closed = Zamknięte tygodnie
+home-winners = Zwycięzcy { $week }
+home-older-weeks = Starsze tygodnie
 home-no-closed = Żaden tydzień nie został jeszcze zamknięty.
 home-players-online = Gracze online
 home-servers-online = Serwery online
@@ -554,6 +555,8 @@ server-table-never = nigdy
 # Of a server.
 server-table-not-ranked = poza rankingiem
 server-table-none = Brak serwerów.
+# Of a server: as many players as it can have.
+server-table-full = pełny
 server-table-not-believed = Serwer podaje więcej graczy, niż może mieć. Ta liczba nie jest używana.
 
 ## List of servers

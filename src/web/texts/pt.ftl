@@ -155,14 +155,13 @@ script-zone = Horários no seu fuso; dias e semanas no fuso deste site.
 home-silent = Nenhum servidor responde desde { $since }: a rede deste site parece estar fora do ar. Até voltar, os números estão incompletos.
 home-busiest = Servidores mais movimentados
 home-busiest-caption = Servidores com mais jogadores agora
-# $servers is a list of links.
-home-full = Cheios agora: { $servers }
 home-all-servers = Todos os servidores
 home-played = O que se joga
 home-played-caption = Jogos com mais jogadores agora
 home-no-server = Nenhum servidor online.
 home-all-games = Todos os jogos
-home-leaders = Líderes da semana { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Líderes de { $week }
 home-provisional = Provisório até a semana terminar.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = Ainda não há líderes, ou estão em preparação depois de u
 home-changed = O que mudou
 home-over-time = Jogadores ao longo do tempo
 home-closed = Semanas encerradas
+home-winners = Vencedores de { $week }
+home-older-weeks = Semanas anteriores
 home-no-closed = Ainda não há semanas encerradas.
 home-players-online = Jogadores online
 home-servers-online = Servidores online
@@ -550,6 +551,8 @@ server-table-never = nunca
 # Of a server.
 server-table-not-ranked = sem rank
 server-table-none = Nenhum servidor.
+# Of a server: as many players as it can have.
+server-table-full = cheio
 server-table-not-believed = O servidor anuncia mais jogadores do que pode ter. Este número não é usado.
 
 ## List of servers

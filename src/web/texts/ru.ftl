@@ -155,14 +155,13 @@ script-zone = Время местное; дни и недели — по час�
 home-silent = С { $since } не отвечает ни один сервер: похоже, у этого сайта не работает сеть. Пока она не вернётся, данные неполные.
 home-busiest = Самые популярные серверы
 home-busiest-caption = Серверы, где сейчас больше всего игроков
-# $servers is a list of links.
-home-full = Сейчас заполнены: { $servers }
 home-all-servers = Все серверы
 home-played = Во что играют
 home-played-caption = Игры, где сейчас больше всего игроков
 home-no-server = Нет серверов онлайн.
 home-all-games = Все игры
-home-leaders = Лидеры недели { $week }
+# $week is its days, such as 23–29 Nov; so in home-winners.
+home-leaders = Лидеры { $week }
 home-provisional = До конца недели итоги предварительные.
 # $ranking and $unit: CLQ1, points per minute. `clq1-rewards` follows.
 home-unit = { $ranking }: { $unit }.
@@ -170,6 +169,8 @@ home-no-leaders = Пока никого, или таблицы ещё готов
 home-changed = Что изменилось
 home-over-time = График онлайна
 home-closed = Завершённые недели
+home-winners = Победители { $week }
+home-older-weeks = Прошлые недели
 home-no-closed = Завершённых недель пока нет.
 home-players-online = Игроков онлайн
 home-servers-online = Серверов онлайн
@@ -560,6 +561,8 @@ server-table-never = никогда
 # Of a server.
 server-table-not-ranked = вне рейтинга
 server-table-none = Серверов нет.
+# Of a server: as many players as it can have.
+server-table-full = заполнен
 server-table-not-believed = Сервер сообщает больше игроков, чем может вместить. Это число не учитывается.
 
 ## List of servers
