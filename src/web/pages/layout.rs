@@ -173,7 +173,7 @@ impl Page {
                         }
                         form action="/search" role="search" {
                             label for="site-search" { (text!("frame-search-label")) }
-                            input #site-search type="search" name="q" maxlength="100" required;
+                            input #site-search type="search" name="q" maxlength="100" value=[super::search::searched(uri)] required;
                             " "
                             button { (text!("search")) }
                         }

@@ -21,6 +21,7 @@ use crate::games;
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::search_text::fold;
+use crate::model::shown_text::shown;
 use crate::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use crate::view::session::SessionView;
 use crate::view::{GroupOverview, Overview, PlayerNameView, ServerSummary};
@@ -55,52 +56,85 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         let body = html! { h1 { (text!("search-title")) } p { (text!("search-enter")) } };
         return Ok(Page::new(text!("search-title"), body));
     }
-    let players = players(&context, text, PLAYERS).await?;
+    let mut players = players(&context, text, PLAYERS).await?;
     let (sessions, positions) = (last_sessions(&context, &players).await, positions(&context, &players).await);
+    let is_playing = |player: &PlayerNameView| sessions.get(&player.player_key).is_some_and(|session| session.open);
+    players.sort_by_key(|player| !is_playing(player));
     let servers = servers(&context, text, SERVERS).await?;
     let games = games(&*overview(&context).await?, text);
     let maps = maps(&context, text, &servers).await?;
     let body = html! {
         h1 { (rich_text!("search-for", text = names::plain(text))) }
-        h2 { (text!("players-heading")) }
-        ul .names {
-            @for player in &players {
-                li {
-                    a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } ", "
-                    (game_and_last_seen(player, sessions.get(&player.player_key)))
-                    @if let Some(position) = positions.get(&player.player_key) {
-                        small .soft { ", " (text!("search-position", position = *position, ranking = ranking(RANKED_BY).0)) }
-                    }
-                }
+        @if players.is_empty() && servers.is_empty() && games.is_empty() && maps.is_empty() {
+            p role="status" { (rich_text!("search-nothing", text = names::plain(text))) }
+        }
+        @if !players.is_empty() {
+            h2 { (text!("players-heading")) }
+            (player_table(&players, &sessions, &positions))
+            @if players.len() >= PLAYERS as usize { p { (text!("search-more-players")) } }
+        }
+        @if !servers.is_empty() {
+            h2 { (text!("servers-heading")) }
+            (server_table::table(&text!("search-servers-caption"), &servers))
+            @if servers.len() >= SERVERS as usize { p { (text!("search-more-servers")) } }
+        }
+        @if !games.is_empty() || !maps.is_empty() {
+            h2 { (text!("search-games-and-maps")) }
+            ul {
+                @for game in &games { li { (rich_text!("search-game", name = html! { a href=(game_path(game)) { (names::game(game)) } })) } }
+                @for map in &maps { li { (rich_text!("search-map", name = html! { a href=(map_path(map)) { (names::plain(map)) } })) } }
             }
         }
-        @if players.is_empty() { p { (text!("none")) } }
-        @if players.len() >= PLAYERS as usize { p { (text!("search-more-players")) } }
-        h2 { (text!("servers-heading")) }
-        (server_table::table(&text!("search-servers-caption"), &servers))
-        @if servers.len() >= SERVERS as usize { p { (text!("search-more-servers")) } }
-        h2 { (text!("search-games-and-maps")) }
-        ul {
-            @for game in &games { li { (rich_text!("search-game", name = html! { a href=(game_path(game)) { (names::game(game)) } })) } }
-            @for map in &maps { li { (rich_text!("search-map", name = html! { a href=(map_path(map)) { (names::plain(map)) } })) } }
-        }
-        @if games.is_empty() && maps.is_empty() { p { (text!("none")) } }
     };
     Ok(Page::new(text!("search-title"), body).with(About { is_hidden: true, ..About::default() }))
 }
 
-/// The game of a player, when the player was seen, and where.
-fn game_and_last_seen(player: &PlayerNameView, session: Option<&SessionView>) -> Markup {
-    let game = names::game(&player.game);
-    let server = |session: &SessionView| {
-        html! { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
-    };
-    let seen = match session {
-        Some(session) if session.open => return rich_text!("embed-playing-on", game = game, server = server(session)),
-        Some(session) => Some(rich_text!("search-seen-on", time = time(session.end_ms), server = server(session))),
-        None => player.last_seen_ms.map(|at_ms| rich_text!("search-last-seen", time = time(at_ms))),
-    };
-    html! { (game) @if let Some(seen) = seen { small .soft { ", " (seen) } } }
+/// What the visitor searches for, to keep it in the field.
+pub(super) fn searched(uri: &Uri) -> Option<String> {
+    let parameters: Option<Parameters> = (uri.path() == "/search").then(|| query::parse(uri).ok())?;
+    parameters.map(|Parameters { q: Name(q) }| shown(&q))
+}
+
+/// `sessions` and `positions` are those of the first players.
+fn player_table(
+    players: &[PlayerNameView],
+    sessions: &BTreeMap<u32, SessionView>,
+    positions: &BTreeMap<u32, u64>,
+) -> Markup {
+    let caption = text!("search-players-caption");
+    html! {
+        div .scroll tabindex="0" role="region" aria-label=(caption) {
+            table {
+                caption { (caption) }
+                thead {
+                    tr {
+                        th scope="col" { (text!("player")) } th scope="col" { (text!("game")) }
+                        th scope="col" .n { (text!("search-rank", ranking = ranking(RANKED_BY).0)) }
+                        th scope="col" { (text!("last-seen")) } th scope="col" { (text!("server")) }
+                    }
+                }
+                tbody {
+                    @for player in players {
+                        @let session = sessions.get(&player.player_key);
+                        tr {
+                            td .name { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
+                            td { (names::game_badge(&player.game, None)) }
+                            td .n { @if let Some(position) = positions.get(&player.player_key) { (count(*position)) } }
+                            td {
+                                @match (session, player.last_seen_ms) {
+                                    (Some(session), _) if session.open => strong { (text!("now")) },
+                                    (Some(session), _) => (time(session.end_ms)),
+                                    (None, Some(at_ms)) => (time(at_ms)),
+                                    (None, None) => {},
+                                }
+                            }
+                            td .name { @if let Some(session) = session { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The last session of each of the first players.

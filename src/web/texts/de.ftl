@@ -579,11 +579,12 @@ search-enter = Gib den Namen eines Servers, Spielers, Spiels oder einer Map ein.
 search-for = Suche nach { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = zuletzt gesehen { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = zuletzt gesehen { $time } auf { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = diese Woche Platz { $position } in { $ranking }
 search-more-players = Es gibt noch mehr. Ein längerer Suchtext findet weniger.
+search-players-caption = Spieler, deren Name zum Text passt
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } diese Woche
+# $text is what the visitor has entered.
+search-nothing = Nichts gefunden für { $text }: Kein Name eines Spielers, Servers, Spiels oder einer Map enthält diesen Text, auch keine Serveradresse. Groß- und Kleinschreibung sind egal.
 search-servers-caption = Server, deren Name oder Adresse zum Suchtext passt
 search-more-servers = Vielleicht gibt es noch mehr. Ein längerer Suchtext findet weniger.
 search-games-and-maps = Spiele und Maps

@@ -584,11 +584,12 @@ search-enter = Enter the name of a server, player, game or map.
 search-for = Search for { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = last seen { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = last seen { $time } on { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = number { $position } by { $ranking } this week
 search-more-players = There are more. A longer text finds fewer.
+search-players-caption = Players whose name fits the text
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } this week
+# $text is what the visitor has entered.
+search-nothing = Nothing was found for { $text }: no name of a player, server, game or map has this text in it, nor an address of a server. Capital and small letters are the same.
 search-servers-caption = Servers whose name or address fits the text
 search-more-servers = There may be more. A longer text finds fewer.
 search-games-and-maps = Games and maps

@@ -587,11 +587,12 @@ search-enter = Escribe el nombre de un servidor, jugador, juego o mapa.
 search-for = Resultados para { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = última vez el { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = última vez el { $time } en { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = n.º { $position } en { $ranking } esta semana
 search-more-players = Hay más. Un texto más largo da menos resultados.
+search-players-caption = Jugadores cuyo nombre coincide con el texto
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } esta semana
+# $text is what the visitor has entered.
+search-nothing = No se encontró nada para { $text }: ningún nombre de jugador, servidor, juego o mapa contiene este texto, ni tampoco la dirección de un servidor. No importan las mayúsculas.
 search-servers-caption = Servidores con el texto en el nombre o la dirección
 search-more-servers = Puede haber más. Un texto más largo da menos resultados.
 search-games-and-maps = Juegos y mapas

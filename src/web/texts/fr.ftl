@@ -610,11 +610,12 @@ search-enter = Saisir le nom d’un serveur, d’un joueur, d’un jeu ou d’un
 search-for = Recherche : { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = dernière activité : { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = dernière activité : { $time } sur { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = n° { $position } en { $ranking } cette semaine
 search-more-players = Il y en a d’autres. Un texte plus long en trouve moins.
+search-players-caption = Joueurs dont le pseudo correspond au texte
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } cette semaine
+# $text is what the visitor has entered.
+search-nothing = Rien trouvé pour { $text } : aucun pseudo, aucun nom de serveur, de jeu ou de map ne contient ce texte, ni aucune adresse de serveur. La casse n’a pas d’importance.
 search-servers-caption = Serveurs dont le nom ou l’adresse correspond au texte
 search-more-servers = Il y en a peut-être d’autres. Un texte plus long en trouve moins.
 search-games-and-maps = Jeux et maps

@@ -587,11 +587,12 @@ search-enter = Wpisz nazwę serwera, gry lub mapy albo nick gracza.
 search-for = Wyniki wyszukiwania: { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = ostatnio online { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = ostatnio online { $time } na { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = { $position }. pozycja w { $ranking } w tym tygodniu
 search-more-players = Jest ich więcej. Dłuższy tekst zawęzi wyniki.
+search-players-caption = Gracze, których nick pasuje do tekstu
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } w tym tygodniu
+# $text is what the visitor has entered.
+search-nothing = Nic nie znaleziono dla { $text }: żaden nick, żadna nazwa serwera, gry ani mapy nie zawiera tego tekstu, adres serwera też nie. Wielkość liter nie ma znaczenia.
 search-servers-caption = Serwery, których nazwa lub adres pasuje do tekstu
 search-more-servers = Może być ich więcej. Dłuższy tekst zawęzi wyniki.
 search-games-and-maps = Gry i mapy

@@ -583,11 +583,12 @@ search-enter = Escreva o nome de um servidor, jogador, jogo ou mapa.
 search-for = Pesquisa por { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = última vez: { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = última vez: { $time } em { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = { $position }º em { $ranking } esta semana
 search-more-players = Há mais. Um texto mais longo encontra menos.
+search-players-caption = Jogadores cujo nome corresponde ao texto
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } nesta semana
+# $text is what the visitor has entered.
+search-nothing = Nada encontrado para { $text }: nenhum nome de jogador, servidor, jogo ou mapa contém este texto, nem o endereço de um servidor. Maiúsculas e minúsculas são iguais.
 search-servers-caption = Servidores com o texto no nome ou no endereço
 search-more-servers = Pode haver mais. Um texto mais longo encontra menos.
 search-games-and-maps = Jogos e mapas

@@ -593,11 +593,12 @@ search-enter = Введите ник игрока или название сер
 search-for = Поиск: { $text }
 # After the name of a player, and a comma or a space.
 search-last-seen = последний онлайн: { $time }
-# As search-last-seen, with a link to the server.
-search-seen-on = последний онлайн: { $time } на { $server }
-# Follows search-last-seen or search-seen-on: the position on the board of the running week of the game. $ranking is CLQ1.
-search-position = { $position }-е место в { $ranking } на этой неделе
 search-more-players = Это не все. Уточните запрос.
+search-players-caption = Игроки, чей ник подходит под текст
+# The head of a column with positions. $ranking is CLQ1.
+search-rank = { $ranking } на этой неделе
+# $text is what the visitor has entered.
+search-nothing = По запросу { $text } ничего не найдено: этого текста нет ни в нике, ни в названии сервера, игры или карты, ни в адресе сервера. Регистр букв не важен.
 search-servers-caption = Серверы с подходящим названием или адресом
 search-more-servers = Возможно, это не все. Уточните запрос.
 search-games-and-maps = Игры и карты
