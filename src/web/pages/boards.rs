@@ -322,7 +322,7 @@ async fn one_ranking(
         @if let Some(name) = &not_found { p role="status" { (rich_text!("boards-not-found", name = names::plain(name))) } }
         h3 { (title) span .soft { ", " (unit) } }
         p .soft { (ranking_meaning(ranking).0) " " (ranking_meaning(ranking).1) }
-        (board.table(&previous))
+        (board.table_of(&previous, true))
         @if board.head.size > u64::from(PAGE_ENTRIES) {
             nav .pages aria-label=(text!("boards-pages")) {
                 @if first > 1 {
@@ -498,6 +498,11 @@ impl BoardPart {
     }
 
     pub fn table(&self, previous: &PreviousPositions) -> Markup {
+        self.table_of(previous, false)
+    }
+
+    /// `is_alone`: there is room for the times at which the scores were reached.
+    fn table_of(&self, previous: &PreviousPositions, is_alone: bool) -> Markup {
         let ranking = self.head.ranking;
         let (title, unit) = ranking_name(ranking);
         // Names are unique on a page.
@@ -508,12 +513,13 @@ impl BoardPart {
         html! {
             @if !self.entries.is_empty() {
             div .scroll tabindex="0" role="region" aria-label=(text!("boards-table-of", ranking = &*title, scope = scope)) {
-                table {
+                table class=[is_alone.then_some("single")] {
                     caption { span .unseen { (title) ", " (self.head.window.window) } }
                     thead {
                         tr {
                             th scope="col" .n { abbr title=(text!("boards-position")) { "#" } } @if previous.is_some() { th scope="col" { (text!("boards-change")) } }
                             th scope="col" { (text!("player")) } th scope="col" .n { abbr title=(unit) { (text!("score")) } }
+                            @if is_alone { th scope="col" .wide-only { (text!("boards-reached")) } }
                         }
                     }
                     tbody {
@@ -523,6 +529,7 @@ impl BoardPart {
                                 @if let Some(previous) = previous { td { (movement(entry, previous)) } }
                                 td .name { a href={ "/players/" (entry.player_key) } { (names::player(&entry.display, &entry.name)) } }
                                 td .n { (score(ranking, entry.at.score)) }
+                                @if is_alone { td .wide-only { (time(entry.at.reached_ms)) } }
                             }
                         }
                     }

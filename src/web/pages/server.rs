@@ -160,7 +160,7 @@ pub(super) fn players(listed: &[ListedPlayer]) -> Markup {
     html! {
         @if listed.is_empty() { p { (text!("nobody")) } } @else {
             div .scroll tabindex="0" role="region" aria-label=(text!("server-players-now")) {
-                table {
+                table .single {
                     caption { (text!("server-players-caption")) }
                     thead {
                         tr {

@@ -489,6 +489,8 @@ boards-coverage = Server wurden in { $share } der Zeit gesehen.
 boards-window = Zeitraum
 # Explains the head # of a column.
 boards-position = Platz
+# The head of a column: when a player reached the score.
+boards-reached = Erreicht
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Trend
 boards-new = neu

@@ -494,6 +494,8 @@ boards-coverage = Servers were seen in { $share } of its time.
 boards-window = Window
 # Explains the head # of a column.
 boards-position = position
+# The head of a column: when a player reached the score.
+boards-reached = Reached
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Change
 boards-new = new

@@ -497,6 +497,8 @@ boards-coverage = Los servidores se vieron durante el { $share } del tiempo.
 boards-window = Periodo
 # Explains the head # of a column.
 boards-position = posición
+# The head of a column: when a player reached the score.
+boards-reached = Logrado
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Cambio
 boards-new = nuevo

@@ -520,6 +520,8 @@ boards-coverage = Serveurs vus pendant { $share } du temps.
 boards-window = Période
 # Explains the head # of a column.
 boards-position = position
+# The head of a column: when a player reached the score.
+boards-reached = Atteint
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Évol.
 boards-new = nouveau

@@ -497,6 +497,8 @@ boards-coverage = Serwery były widziane przez { $share } tego czasu.
 boards-window = Okres
 # Explains the head # of a column.
 boards-position = pozycja
+# The head of a column: when a player reached the score.
+boards-reached = Osiągnięto
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Zmiana
 boards-new = nowy

@@ -493,6 +493,8 @@ boards-coverage = Os servidores foram vistos em { $share } do tempo.
 boards-window = Período
 # Explains the head # of a column.
 boards-position = posição
+# The head of a column: when a player reached the score.
+boards-reached = Alcançado
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Variação
 boards-new = novo

@@ -503,6 +503,8 @@ boards-coverage = Серверы были под наблюдением { $share
 boards-window = Период
 # Explains the head # of a column.
 boards-position = место
+# The head of a column: when a player reached the score.
+boards-reached = Достигнуто
 # The head of the column with the next three: how many positions a player has moved since the week before.
 boards-change = Изм.
 boards-new = новый
