@@ -90,8 +90,12 @@ pub(super) async fn page(
             }
             @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { (text!("player-first-seen")) } dd { (day(first_seen_ms)) } } }
             @if skip == 0 { (favourites(&player)) }
-            @if is_complete { (totals(&player.weeks)) }
+            @if is_complete {
+                div { dt { (text!("player-points-counted")) } dd { (grouped(points(&player.weeks))) } }
+                div { dt { (text!("player-time-counted")) } dd { (duration(time_ms(&player.weeks))) } }
+            }
         }
+        @if is_complete { (estimates(&player.weeks)) }
         @if !player.online_on.is_empty() {
             p {
                 (rich_text!("player-playing-on", servers = html! {
@@ -230,11 +234,18 @@ fn favourites(player: &PlayerView) -> Markup {
     }
 }
 
-fn totals(weeks: &[PlayerWeekView]) -> Markup {
-    let time_ms = weeks.iter().map(|week| week.time_ms as i64).sum();
-    let points = weeks.iter().map(|week| week.points).sum();
+fn points(weeks: &[PlayerWeekView]) -> i64 {
+    weeks.iter().map(|week| week.points).sum()
+}
+
+fn time_ms(weeks: &[PlayerWeekView]) -> i64 {
+    weeks.iter().map(|week| week.time_ms as i64).sum()
+}
+
+/// Points and time with what no scan has seen, if that is more than was counted.
+fn estimates(weeks: &[PlayerWeekView]) -> Markup {
     let estimates = || weeks.iter().map(|week| week.estimates);
-    let points_est: f64 = estimates().map(|of| of.points_est).sum();
+    let points_est = estimates().map(|of| of.points_est).sum::<f64>().round() as i64;
     let time_est_ms = estimates().map(|of| of.time_connected_ms as i64).sum();
     // Errors of time are independent of each other; those of points have much in common on one server.
     let root_of_squares = |errors: &mut dyn Iterator<Item = f64>| errors.map(|error| error * error).sum::<f64>().sqrt();
@@ -242,16 +253,19 @@ fn totals(weeks: &[PlayerWeekView]) -> Markup {
     let mut by_server: BTreeMap<&str, f64> = BTreeMap::new();
     weeks.iter().for_each(|week| *by_server.entry(&week.server).or_default() += week.estimates.points_est_error);
     let points_error = root_of_squares(&mut by_server.into_values()).ceil() as i64;
+    let (has_points, has_time) = (points_est > points(weeks), time_est_ms > time_ms(weeks));
     html! {
-        div { dt { (text!("player-points-counted")) } dd { (grouped(points)) } }
-        div { dt { (estimated(&text!("player-points-estimated"))) } dd { (grouped(points_est.round() as i64)) " \u{b1} " (grouped(points_error)) } }
-        div { dt { (text!("player-time-counted")) } dd { (duration(time_ms)) } }
-        div { dt { (estimated(&text!("player-time-estimated"))) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } }
+        @if has_points || has_time {
+            details {
+                summary { (text!("player-estimates")) }
+                p .soft { (text!("player-estimated-meaning")) }
+                dl .figures {
+                    @if has_points { div { dt { (text!("player-points-estimated")) } dd { (grouped(points_est)) " \u{b1} " (grouped(points_error)) } } }
+                    @if has_time { div { dt { (text!("player-time-estimated")) } dd { (duration(time_est_ms)) " \u{b1} " (duration(time_error_ms)) } } }
+                }
+            }
+        }
     }
-}
-
-fn estimated(what: &str) -> Markup {
-    html! { abbr title=(text!("player-estimated-meaning")) { (what) } }
 }
 
 /// The name of a server of the player.

@@ -9,7 +9,7 @@ use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark}
 use super::names;
 use super::server_table::{map_path, server_path};
 use crate::api::requests::ServersVisitors;
-use crate::model::calendar::{DAY_MS, HOUR_MS};
+use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS};
 use crate::model::url::ServerUrl;
 use crate::view::session::{Companion, SessionView, Visitor, Visitors};
 use crate::web::texts::{grouped, rich_text, text};
@@ -73,7 +73,7 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
                     @for session in sessions {
                         tr {
                             td { (until(session.open, session.end_ms)) }
-                            td .n { (duration(session.end_ms - session.start_ms)) }
+                            td .n { (length(session.end_ms - session.start_ms, 1)) }
                             td .name { a href=(server_path(&session.server)) { (names::hostname(&session.hostname, &session.server)) } }
                             td .n { (points(session.points)) }
                             td .wide-only { a href=(map_path(&session.map)) { (names::plain(&session.map)) } }
@@ -91,6 +91,11 @@ fn until(open: bool, end_ms: i64) -> Markup {
         true => html! { strong { (text!("now")) } },
         false => short_time(end_ms, "%m-%d %H:%M"),
     }
+}
+
+/// How long somebody was there in so many sessions.
+fn length(ms: i64, sessions: u64) -> String {
+    if sessions == 1 && ms < MINUTE_MS { text!("sessions-once").into_owned() } else { duration(ms) }
 }
 
 fn points(points: Option<i64>) -> String {
@@ -212,7 +217,7 @@ fn table_on_server(title: &str, visitors: &[Visitor]) -> Markup {
                     @for visitor in visitors {
                         tr {
                             td .name { a href={ "/players/" (visitor.player_key) } { (names::player(&visitor.display, &visitor.name)) } }
-                            td .n { (duration(visitor.time_ms)) }
+                            td .n { (length(visitor.time_ms, visitor.sessions.into())) }
                             td .n { (points(visitor.points)) }
                             td .n { (count(visitor.sessions)) }
                             td { (until(visitor.open, visitor.last_ms)) }
@@ -250,6 +255,11 @@ mod tests {
         let parts: Vec<_> = hours(&session(HOUR_MS / 2, 2 * HOUR_MS + 5)).collect();
         assert_eq!(parts, [(0, HOUR_MS / 2), (HOUR_MS, HOUR_MS), (2 * HOUR_MS, 5)]);
         assert_eq!(hours(&session(9, 9)).collect::<Vec<_>>(), [(0, 0)]);
+    }
+
+    #[test]
+    fn a_session_of_one_scan_has_no_length() {
+        assert_eq!([length(0, 1), length(0, 2), length(60_000, 1)], ["seen once", "0 min", "1 min"]);
     }
 
     #[test]

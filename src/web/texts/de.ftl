@@ -208,9 +208,11 @@ player-best-of-week = Bester Platz in { $week }
 player-position = #{ $position } { $ranking } auf { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Meistens auf
-player-points-counted = Punkte, gezählt
+player-points-counted = Punkte in allen gespeicherten Wochen
 player-points-estimated = Punkte, geschätzt
-player-time-counted = Zeit, gezählt
+player-time-counted = Zeit in allen gespeicherten Wochen
+# What one clicks to see estimated points and time.
+player-estimates = Schätzungen
 player-time-estimated = Zeit, geschätzt
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Mit dem, was keine Abfrage gesehen hat. In vier von fünf Fällen weicht der wahre Wert höchstens um die zweite Zahl ab.
@@ -277,6 +279,8 @@ sessions-as-json = Mehr davon als JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Bis
 sessions-for = Dauer
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = einmal gesehen
 sessions-last-map = Letzte Map
 # $players is a list of links with times.
 sessions-companions = Spielt mit { $players }

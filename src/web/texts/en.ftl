@@ -208,9 +208,11 @@ player-best-of-week = Best position of { $week }
 player-position = #{ $position } { $ranking } on { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Most on
-player-points-counted = Points, counted
+player-points-counted = Points in all kept weeks
 player-points-estimated = Points, estimated
-player-time-counted = Time, counted
+player-time-counted = Time in all kept weeks
+# What one clicks to see estimated points and time.
+player-estimates = Estimates
 player-time-estimated = Time, estimated
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = With what no scan has seen. In four cases of five the true value is not further away than the second number.
@@ -277,6 +279,8 @@ sessions-as-json = More of them, as JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Until
 sessions-for = For
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = seen once
 sessions-last-map = Last map
 # $players is a list of links with times.
 sessions-companions = Plays with { $players }

@@ -208,9 +208,11 @@ player-best-of-week = Mejor posición en { $week }
 player-position = #{ $position } { $ranking } en { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Más tiempo en
-player-points-counted = Puntos contados
+player-points-counted = Puntos en todas las semanas guardadas
 player-points-estimated = Puntos estimados
-player-time-counted = Tiempo contado
+player-time-counted = Tiempo en todas las semanas guardadas
+# What one clicks to see estimated points and time.
+player-estimates = Estimaciones
 player-time-estimated = Tiempo estimado
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Incluye lo que ningún escaneo ha visto. En cuatro de cada cinco casos, la diferencia con el valor real no supera el segundo número.
@@ -281,6 +283,8 @@ sessions-as-json = Más sesiones, en JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Hasta
 sessions-for = Duración
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = visto una vez
 sessions-last-map = Último mapa
 # $players is a list of links with times.
 sessions-companions = Juega con { $players }

@@ -223,9 +223,11 @@ player-best-of-week = Meilleure position { $week }
 player-position = #{ $position } { $ranking } sur { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Surtout sur
-player-points-counted = Points comptés
+player-points-counted = Points de toutes les semaines conservées
 player-points-estimated = Points estimés
-player-time-counted = Temps compté
+player-time-counted = Temps de toutes les semaines conservées
+# What one clicks to see estimated points and time.
+player-estimates = Estimations
 player-time-estimated = Temps estimé
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Inclut ce qu’aucun scan n’a vu. Dans quatre cas sur cinq, l’écart avec la vraie valeur ne dépasse pas le second nombre.
@@ -300,6 +302,8 @@ sessions-as-json = La suite en JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Fin
 sessions-for = Durée
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = vu une fois
 sessions-last-map = Dernière map
 # $players is a list of links with times.
 sessions-companions = Joue avec { $players }

@@ -208,9 +208,11 @@ player-best-of-week = Najlepsza pozycja { $week }
 player-position = #{ $position } { $ranking } na { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Najczęściej na
-player-points-counted = Punkty, zliczone
+player-points-counted = Punkty ze wszystkich zapisanych tygodni
 player-points-estimated = Punkty, szacowane
-player-time-counted = Czas, zliczony
+player-time-counted = Czas ze wszystkich zapisanych tygodni
+# What one clicks to see estimated points and time.
+player-estimates = Szacunki
 player-time-estimated = Czas, szacowany
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Razem z tym, czego nie widział żaden skan. W czterech przypadkach na pięć prawdziwa wartość różni się najwyżej o drugą liczbę.
@@ -279,6 +281,8 @@ sessions-as-json = Więcej jako JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Do
 sessions-for = Czas
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = widziany raz
 sessions-last-map = Ostatnia mapa
 # $players is a list of links with times.
 sessions-companions = Gra razem z: { $players }

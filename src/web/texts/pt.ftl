@@ -208,9 +208,11 @@ player-best-of-week = Melhor posição de { $week }
 player-position = #{ $position } { $ranking } em { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Mais tempo em
-player-points-counted = Pontos (contados)
+player-points-counted = Pontos de todas as semanas guardadas
 player-points-estimated = Pontos (estimativa)
-player-time-counted = Tempo (contado)
+player-time-counted = Tempo de todas as semanas guardadas
+# What one clicks to see estimated points and time.
+player-estimates = Estimativas
 player-time-estimated = Tempo (estimativa)
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Inclui o que nenhuma consulta viu. Em quatro de cada cinco casos, a diferença para o valor real não passa do segundo número.
@@ -277,6 +279,8 @@ sessions-as-json = Mais sessões, em JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Até
 sessions-for = Duração
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = visto uma vez
 sessions-last-map = Último mapa
 # $players is a list of links with times.
 sessions-companions = Joga com { $players }

@@ -208,9 +208,11 @@ player-best-of-week = Лучшее место за { $week }
 player-position = #{ $position } { $ranking } на { $server }
 # The server on which the player was longest is shown below.
 player-most-on = Любимый сервер
-player-points-counted = Очки, учтено
+player-points-counted = Очки за все сохранённые недели
 player-points-estimated = Очки, оценка
-player-time-counted = Время, учтено
+player-time-counted = Время за все сохранённые недели
+# What one clicks to see estimated points and time.
+player-estimates = Оценки
 player-time-estimated = Время, оценка
 # Explains an estimate such as 1,204 ± 30.
 player-estimated-meaning = Вместе с тем, чего не застал ни один опрос. В четырёх случаях из пяти истинное значение отличается не больше чем на второе число.
@@ -285,6 +287,8 @@ sessions-as-json = Ещё больше, в JSON
 # Heads of columns: the time at which a session ended, and how long it was.
 sessions-until = Конец
 sessions-for = Время игры
+# Instead of a time, of a session that only one scan has seen.
+sessions-once = замечен один раз
 sessions-last-map = Посл. карта
 # $players is a list of links with times.
 sessions-companions = Играет вместе с: { $players }
