@@ -17,13 +17,13 @@ use super::{busiest_servers, feeds, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
 use crate::model::shown_text;
-use crate::view::GroupOverview;
+use crate::view::{GroupOverview, OnlineSeriesView};
 use crate::web::context::WebContext;
 use crate::web::query;
 use crate::web::segment::Segment;
 use crate::web::texts::{rich_text, text};
 
-const SERVERS: u32 = 20;
+const SERVERS: u32 = 5;
 
 /// All games and tags with online servers.
 pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
@@ -96,6 +96,9 @@ async fn group(
         Scope::Tag(_) => (None, Some(name), names::plain(name)),
         _ => (Some(name), None, names::game(name)),
     };
+    let overview = overview(context).await?;
+    let mut groups = if game.is_some() { &overview.games } else { &overview.tags }.iter();
+    let of_overview = groups.find(|group| group.name == name);
     let series = online::series(context, game, tag).await?;
     let week_coverage = series.as_ref().and_then(|series| series.week_coverage);
     let boards = boards::section(context, &scope, &path, &parameters, week_coverage).await?;
@@ -108,10 +111,7 @@ async fn group(
         h1 {
             @if game.is_some() { (rich_text!("groups-game", name = shown_name)) } @else { (rich_text!("groups-tag", name = shown_name)) }
         }
-        (boards.markup)
-        @if game.is_some() { p { a href=(feeds::path(&path)) { (text!("winners-feed")) } } }
-        h2 { (text!("home-over-time")) }
-        (online::charts(series.as_ref(), game, tag, Resolution::VARIANTS))
+        (figures(of_overview, series.as_ref()))
         h2 { (text!("home-busiest")) }
         (server_table::table(&text!("home-busiest-caption"), &servers))
         p {
@@ -119,6 +119,10 @@ async fn group(
                 @if game.is_some() { (text!("groups-servers-of-game")) } @else { (text!("groups-servers-of-tag")) }
             }
         }
+        (boards.markup)
+        @if game.is_some() { p { a href=(feeds::path(&path)) { (text!("winners-feed")) } } }
+        h2 { (text!("home-over-time")) }
+        (online::charts(series.as_ref(), game, tag, Resolution::VARIANTS))
     };
     let plain_name = if game.is_some() { names::plain_game(name, None) } else { shown_text::shown_name(name) };
     let description = text!("groups-description", name = plain_name.as_str()).into_owned();
@@ -126,4 +130,17 @@ async fn group(
     let query = boards.query.clone();
     let about = About { description: Some(description), path: Some(path), query, feed, ..About::default() };
     Ok(Page::new(boards.page_title(&plain_name), body).with(about))
+}
+
+/// `group`: absent without servers online.
+fn figures(group: Option<&GroupOverview>, series: Option<&OnlineSeriesView>) -> Markup {
+    let known = series.into_iter().flat_map(|series| series.ten_minutes.players.iter().flatten());
+    let peak = known.copied().reduce(f64::max);
+    html! {
+        dl .figures {
+            div { dt { (text!("home-players-online")) } dd { (count(group.map_or(0, |group| group.players_online))) } }
+            div { dt { (text!("home-servers-online")) } dd { (count(group.map_or(0, |group| group.servers_online))) } }
+            @if let Some(peak) = peak { div { dt { (text!("groups-peak")) } dd { (count(peak.round() as u64)) } } }
+        }
+    }
 }

@@ -519,6 +519,7 @@ groups-tags-caption = Tags von Servern, die online sind
 # The heading of the page of a game, and of that of a tag.
 groups-game = Spiel { $name }
 groups-tag = Tag { $name }
+groups-peak = Meiste Spieler in 25 Stunden
 groups-servers-of-game = Alle Server für dieses Spiel
 groups-servers-of-tag = Alle Server mit diesem Tag
 # For search engines. $name is that of a game or a tag.

@@ -524,6 +524,7 @@ groups-tags-caption = Tags of servers that are online
 # The heading of the page of a game, and of that of a tag.
 groups-game = Game { $name }
 groups-tag = Tag { $name }
+groups-peak = Most players in 25 hours
 groups-servers-of-game = All servers of this game
 groups-servers-of-tag = All servers of this tag
 # For search engines. $name is that of a game or a tag.

@@ -527,6 +527,7 @@ groups-tags-caption = Etiquetas de los servidores online
 # The heading of the page of a game, and of that of a tag.
 groups-game = Juego { $name }
 groups-tag = Etiqueta { $name }
+groups-peak = Máximo de jugadores en 25 horas
 groups-servers-of-game = Todos los servidores de este juego
 groups-servers-of-tag = Todos los servidores con esta etiqueta
 # For search engines. $name is that of a game or a tag.

@@ -550,6 +550,7 @@ groups-tags-caption = Tags des serveurs en ligne
 # The heading of the page of a game, and of that of a tag.
 groups-game = Jeu { $name }
 groups-tag = Tag { $name }
+groups-peak = Maximum de joueurs sur 25 heures
 groups-servers-of-game = Tous les serveurs de ce jeu
 groups-servers-of-tag = Tous les serveurs avec ce tag
 # For search engines. $name is that of a game or a tag.

@@ -527,6 +527,7 @@ groups-tags-caption = Tagi serwerów online
 # The heading of the page of a game, and of that of a tag.
 groups-game = Gra { $name }
 groups-tag = Tag { $name }
+groups-peak = Najwięcej graczy w ciągu 25 godzin
 groups-servers-of-game = Wszystkie serwery tej gry
 groups-servers-of-tag = Wszystkie serwery z tym tagiem
 # For search engines. $name is that of a game or a tag.

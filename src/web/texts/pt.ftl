@@ -523,6 +523,7 @@ groups-tags-caption = Tags de servidores online
 # The heading of the page of a game, and of that of a tag.
 groups-game = Jogo { $name }
 groups-tag = Tag { $name }
+groups-peak = Máximo de jogadores em 25 horas
 groups-servers-of-game = Todos os servidores deste jogo
 groups-servers-of-tag = Todos os servidores com esta tag
 # For search engines. $name is that of a game or a tag.

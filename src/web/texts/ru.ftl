@@ -533,6 +533,7 @@ groups-tags-caption = Теги серверов онлайн
 # The heading of the page of a game, and of that of a tag.
 groups-game = Игра { $name }
 groups-tag = Тег { $name }
+groups-peak = Максимум игроков за 25 часов
 groups-servers-of-game = Все серверы этой игры
 groups-servers-of-tag = Все серверы с этим тегом
 # For search engines. $name is that of a game or a tag.
