@@ -251,7 +251,9 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
     let shown = boards.first().map(|(board, _)| board.head.window.window.clone()).unwrap_or_default();
     let markup = html! {
         (heading(&boards[0].0.head, all_windows, path, None, week_coverage))
-        div .grid {
+        @if boards.iter().all(|(board, _)| board.entries.is_empty()) {
+            p { (text!("boards-no-player")) " " (text!("seen-playing-listed")) }
+        } @else { div .grid {
             @for (board, previous) in &boards {
                 @let (title, unit) = ranking_name(board.head.ranking);
                 @let link = format!("{path}?window={}&ranking={}#boards", names::value(&shown), board.head.ranking.name());
@@ -262,7 +264,7 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
                     @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { (text!("boards-all-players", count = board.head.size)) } } }
                 }
             }
-        }
+        } }
     };
     let query = window.map(|_| format!("window={}", names::value(&shown)));
     let choice = window.map(|_| text!("boards-rankings-of", window = shown.as_str()).into_owned());

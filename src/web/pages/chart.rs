@@ -48,6 +48,10 @@ impl Series<'_> {
     pub fn has_data(&self) -> bool {
         self.values.iter().any(Option::is_some)
     }
+
+    pub fn has_values(&self, min: usize) -> bool {
+        self.values.iter().flatten().count() >= min
+    }
 }
 
 /// Which values are at the top of the chart.
@@ -105,6 +109,8 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     };
     html! {
         figure {
+            h3 { (title) }
+            p .soft { (figures(series.values, high)) }
             svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" }
                 data-values=(values(series.values)) data-newest=(series.slot_start_ms(series.values.len().saturating_sub(1))) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id={ (id) "-title" } {
@@ -134,12 +140,27 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 path .points d=(points(series.values, &scale)) {}
             }
             figcaption {
-                (text!("chart-caption", title = title, unit = unit, zone = series.zone())) " "
+                (text!("chart-caption", unit = unit, zone = series.zone())) " "
                 @if series.is_running { (text!("chart-running")) " " }
                 a href=(table) { (text!("chart-table")) }
             }
         }
     }
+}
+
+/// `now 12 · peak 35 · mean 20`.
+fn figures(values: &[Option<f64>], high: High) -> String {
+    let known: Vec<f64> = values.iter().flatten().copied().collect();
+    let now = values.last().copied().flatten().map(|now| text!("chart-now", value = rounded(now)));
+    let peak = match high {
+        High::Large | High::LargeFromSmallest => {
+            known.iter().copied().reduce(f64::max).map(|peak| text!("chart-peak", value = rounded(peak)))
+        }
+        High::Small => known.iter().copied().reduce(f64::min).map(|best| text!("chart-best", value = rounded(best))),
+    };
+    let mean = known.iter().sum::<f64>() / known.len() as f64;
+    let mean = (!known.is_empty()).then(|| text!("chart-mean", value = rounded(mean)));
+    [now, peak, mean].into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ")
 }
 
 /// The values for the script, which shows the one under the pointer.
@@ -367,6 +388,15 @@ mod tests {
         let shown = |values| series(values).without_empty_past().values.len();
         assert_eq!((shown(&values[..]), shown(&values[..102]), shown(&values[..5])), (30, SLOTS_MIN, 5));
         assert_eq!(series(&values).without_empty_past().slot_start_ms(29), 0);
+    }
+
+    #[test]
+    fn graphs_have_figures_and_few_values_no_graph() {
+        assert_eq!(figures(&[Some(1.0), None, Some(4.5)], High::Large), "now 4.5 \u{b7} peak 4.5 \u{b7} mean 2.8");
+        assert_eq!(figures(&[Some(1.0), None], High::Small), "best 1 \u{b7} mean 1");
+        assert_eq!(figures(&[None], High::Large), "");
+        let series = Series { newest_ms: 0, slot_ms: 1, values: &[Some(1.0), None, Some(2.0)], is_running: false };
+        assert!(series.has_values(2) && !series.has_values(3));
     }
 
     #[test]

@@ -65,9 +65,9 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
             div { dt { (text!("map-players-now")) } dd { (count(map.players_online)) } }
             div { dt { (text!("map-servers-now")) } dd { (count(map.servers_online)) } }
         }
+        h2 { (text!("map-weeks")) }
         (week_chart("hours", &text!("map-hours-title"), &text!("player-hours-unit"), &hours(&map), High::Large, &overview.week))
-        h2 #weeks { (text!("map-weeks")) }
-        (weeks(&map.weeks))
+        div #weeks { (weeks(&map.weeks)) }
         h2 { (text!("map-servers-now")) }
         (server_table::table(&text!("map-servers-caption"), &servers))
     };

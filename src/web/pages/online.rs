@@ -86,7 +86,9 @@ pub(super) fn charts(
         let values = players(resolution, slots);
         let table = format!("/series?{of}series={}", resolution.name());
         let id = format!("online-{}", resolution.name());
-        values.has_data().then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
+        values
+            .has_values(resolution.values_min())
+            .then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
     };
     let graphs = series
         .into_iter()

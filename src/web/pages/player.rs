@@ -123,10 +123,10 @@ pub(super) async fn page(
             (sessions::of_player(&sessions, player_key))
             (sessions::companions(&companions))
         }
+        h2 { (text!("player-weeks")) }
         (charts(&player, &overview.week))
         (position_charts(&player, &overview.week))
-        h2 #weeks { (text!("player-weeks")) }
-        p .soft { (text!("player-weeks-kept")) }
+        p #weeks .soft { (text!("player-weeks-kept")) }
         (weeks(&player))
         h2 { (text!("player-best-positions")) }
         (best(&player))

@@ -30,6 +30,15 @@ impl Resolution {
         }
     }
 
+    /// Fewer values are not drawn: the graph of a finer resolution shows them better.
+    pub fn values_min(self) -> usize {
+        match self {
+            Resolution::TenMinutes | Resolution::Hours => 2,
+            Resolution::Days => 60,
+            Resolution::Weeks => 8,
+        }
+    }
+
     /// The start of a slot, as short as the resolution allows.
     pub fn start_text(self, start_ms: i64) -> String {
         utc(start_ms, if self.slot_ms() < DAY_MS { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" })

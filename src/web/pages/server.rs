@@ -237,6 +237,13 @@ impl Graph {
         }
     }
 
+    fn values_min(self) -> usize {
+        match self {
+            Graph::Players(resolution) => resolution.values_min(),
+            Graph::Ranks => 2,
+        }
+    }
+
     fn high(self) -> High {
         match self {
             Graph::Players(_) => High::Large,
@@ -259,13 +266,16 @@ impl Graph {
 
 fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
     let table = format!("/series/{}", names::path(&detail.server.url));
-    let drawn = Graph::all().map(|graph| (graph, graph.of(series)));
-    let drawn = drawn.filter(|(_, (_, values))| values.iter().any(Option::is_some)).collect::<Vec<_>>();
+    let all: Vec<_> = Graph::all().map(|graph| (graph, graph.of(series))).collect();
+    let drawn = all.iter().map(|(graph, (newest_ms, values))| {
+        let (newest_ms, slot_ms) = (*newest_ms, graph.resolution().slot_ms());
+        (graph, Series { newest_ms, slot_ms, values, is_running: false })
+    });
+    let drawn: Vec<_> = drawn.filter(|(graph, series)| series.has_values(graph.values_min())).collect();
     html! {
         div .charts {
-            @for (graph, (newest_ms, values)) in &drawn {
-                @let series = Series { newest_ms: *newest_ms, slot_ms: graph.resolution().slot_ms(), values, is_running: false };
-                (chart(graph.name(), &graph.title(), &graph.unit(), &series, graph.high(), &format!("{table}?series={}", graph.name())))
+            @for (graph, series) in &drawn {
+                (chart(graph.name(), &graph.title(), &graph.unit(), series, graph.high(), &format!("{table}?series={}", graph.name())))
             }
         }
         @if drawn.is_empty() { p { (text!("server-no-slot")) } }

@@ -218,7 +218,7 @@ player-time-estimated = Zeit, geschätzt
 player-estimated-meaning = Mit dem, was keine Abfrage gesehen hat. In vier von fünf Fällen weicht der wahre Wert höchstens um die zweite Zahl ab.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Gespielte Stunden
-player-hours-unit = h pro Woche
+player-hours-unit = Stunden pro Woche
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } auf { $server }
 # What one clicks to see further charts.
@@ -318,7 +318,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Maximum: { $largest }
 chart-title-newest = { $title }, { $unit }. Zuletzt: { $newest }. Maximum: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = jetzt { $value }
+chart-peak = Spitze { $value }
+chart-best = bester { $value }
+chart-mean = Mittel { $value }
 chart-running = Der gestrichelte Abschnitt ist noch nicht abgeschlossen.
 # A link to the values of the graph.
 chart-table = Als Tabelle

@@ -218,7 +218,7 @@ player-time-estimated = Time, estimated
 player-estimated-meaning = With what no scan has seen. In four cases of five the true value is not further away than the second number.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Hours played
-player-hours-unit = h in a week
+player-hours-unit = hours in each week
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } on { $server }
 # What one clicks to see further charts.
@@ -318,7 +318,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Largest: { $largest }
 chart-title-newest = { $title }, { $unit }. Newest: { $newest }. Largest: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = now { $value }
+chart-peak = peak { $value }
+chart-best = best { $value }
+chart-mean = mean { $value }
 chart-running = The dashed end is still running.
 # A link to the values of the graph.
 chart-table = As a table

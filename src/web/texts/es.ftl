@@ -218,7 +218,7 @@ player-time-estimated = Tiempo estimado
 player-estimated-meaning = Incluye lo que ningún escaneo ha visto. En cuatro de cada cinco casos, la diferencia con el valor real no supera el segundo número.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Horas jugadas
-player-hours-unit = h por semana
+player-hours-unit = horas por semana
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } en { $server }
 # What one clicks to see further charts.
@@ -326,7 +326,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Máximo: { $largest }
 chart-title-newest = { $title }, { $unit }. Último: { $newest }. Máximo: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = ahora { $value }
+chart-peak = máximo { $value }
+chart-best = mejor { $value }
+chart-mean = media { $value }
 chart-running = El tramo discontinuo sigue en curso.
 # A link to the values of the graph.
 chart-table = Ver como tabla

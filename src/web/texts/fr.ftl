@@ -233,7 +233,7 @@ player-time-estimated = Temps estimé
 player-estimated-meaning = Inclut ce qu’aucun scan n’a vu. Dans quatre cas sur cinq, l’écart avec la vraie valeur ne dépasse pas le second nombre.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Heures de jeu
-player-hours-unit = h par semaine
+player-hours-unit = heures par semaine
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } sur { $server }
 # What one clicks to see further charts.
@@ -349,7 +349,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Maximum : { $largest }
 chart-title-newest = { $title }, { $unit }. Dernière valeur : { $newest }. Maximum : { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = maintenant { $value }
+chart-peak = maximum { $value }
+chart-best = meilleur { $value }
+chart-mean = moyenne { $value }
 chart-running = La partie en pointillés est encore en cours.
 # A link to the values of the graph.
 chart-table = En tableau

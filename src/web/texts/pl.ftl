@@ -328,7 +328,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Najwięcej: { $largest }
 chart-title-newest = { $title }, { $unit }. Ostatnio: { $newest }. Najwięcej: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = teraz { $value }
+chart-peak = szczyt { $value }
+chart-best = najlepsze { $value }
+chart-mean = średnia { $value }
 chart-running = Przerywana końcówka: okres jeszcze trwa.
 # A link to the values of the graph.
 chart-table = Jako tabela

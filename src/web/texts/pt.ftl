@@ -218,7 +218,7 @@ player-time-estimated = Tempo (estimativa)
 player-estimated-meaning = Inclui o que nenhuma consulta viu. Em quatro de cada cinco casos, a diferença para o valor real não passa do segundo número.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Horas jogadas
-player-hours-unit = h por semana
+player-hours-unit = horas por semana
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } em { $server }
 # What one clicks to see further charts.
@@ -322,7 +322,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Máximo: { $largest }
 chart-title-newest = { $title }, { $unit }. Mais recente: { $newest }. Máximo: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = agora { $value }
+chart-peak = máximo { $value }
+chart-best = melhor { $value }
+chart-mean = média { $value }
 chart-running = O trecho tracejado ainda não terminou.
 # A link to the values of the graph.
 chart-table = Ver em tabela

@@ -218,7 +218,7 @@ player-time-estimated = Время, оценка
 player-estimated-meaning = Вместе с тем, чего не застал ни один опрос. В четырёх случаях из пяти истинное значение отличается не больше чем на второе число.
 # The title of a chart, and its unit: hours in each week.
 player-hours-played = Время в игре
-player-hours-unit = ч в неделю
+player-hours-unit = часы за неделю
 # The title of a chart. $ranking is such as CLQ1, $server is a name.
 player-ranking-on = { $ranking } на { $server }
 # What one clicks to see further charts.
@@ -334,7 +334,13 @@ chart-title = { $title }, { $unit }
 # $largest is a value, which may have a decimal.
 chart-title-largest = { $title }, { $unit }. Максимум: { $largest }
 chart-title-newest = { $title }, { $unit }. Последнее: { $newest }. Максимум: { $largest }
-chart-caption = { $title }, { $unit }{ $zone }.
+# Below a graph; its title is above it.
+chart-caption = { $unit }{ $zone }.
+# Above a graph: now 12 · peak 35 · mean 20; of ranks, best instead of peak. $value may have a decimal.
+chart-now = сейчас { $value }
+chart-peak = максимум { $value }
+chart-best = лучшее { $value }
+chart-mean = среднее { $value }
 chart-running = Пунктир: период ещё не закончился.
 # A link to the values of the graph.
 chart-table = Таблицей
