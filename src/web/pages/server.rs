@@ -11,7 +11,7 @@ use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, percent, rounded};
-use super::format::{count, ranking as ranking_name, short_time, time};
+use super::format::{count, ranking as ranking_name, short_days, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult};
@@ -22,10 +22,11 @@ use super::sessions;
 use super::{availability, banners, feeds};
 use crate::api::requests;
 use crate::geo;
+use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::url::ServerUrl;
-use crate::view::history::{BestOfRanking, BestPlayer, BestPlayers};
+use crate::view::history::{BestOfRanking, BestPlayer, BestPlayers, PositionOfWeek};
 use crate::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesView, Setting};
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::context::WebContext;
@@ -65,7 +66,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (folded(&text!("server-maps"), true, maps(&detail)))
         @if !detail.maps_seen.is_empty() { (folded(&text!("server-rotation"), false, rotation(&detail))) }
         (folded(&text!("server-best"), true, html! {
-            (all_time_best(&best))
+            (all_time_best(&best, &path))
             p { a href=(feeds::path(&path)) { (text!("winners-feed")) } }
         }))
         @if !detail.settings.is_empty() { (folded(&text!("server-settings"), false, settings(&detail.settings))) }
@@ -340,7 +341,7 @@ fn settings(settings: &[Setting]) -> Markup {
     }
 }
 
-fn all_time_best(best: &BestPlayers) -> Markup {
+fn all_time_best(best: &BestPlayers, path: &str) -> Markup {
     html! {
         p .soft { (text!("server-best-meaning")) }
         div .grid {
@@ -353,8 +354,8 @@ fn all_time_best(best: &BestPlayers) -> Markup {
                         div .scroll tabindex="0" role="region" aria-label=(caption) {
                             table {
                                 caption { (caption) }
-                                thead { tr { th scope="col" { (text!("player")) } th scope="col" { (text!("server-best-positions")) } } }
-                                tbody { @for player in players { (best_player(player)) } }
+                                thead { tr { th scope="col" { (text!("player")) } th scope="col" .n { (text!("server-best-positions")) } th scope="col" { (text!("week")) } } }
+                                tbody { @for player in players { (best_player(player, *ranking, path)) } }
                             }
                         }
                     }
@@ -364,16 +365,17 @@ fn all_time_best(best: &BestPlayers) -> Markup {
     }
 }
 
-fn best_player(player: &BestPlayer) -> Markup {
+/// The best position, how often it was reached (of the three best that are kept), and the newest week with it.
+fn best_player(player: &BestPlayer, ranking: Ranking, path: &str) -> Markup {
+    let best = player.positions.iter().map(|of| of.position).min();
+    let weeks = || player.positions.iter().filter(|of| Some(of.position) == best).map(|of| &of.week[..]);
+    let text = |of: &PositionOfWeek| text!("server-position-in-week", position = of.position, week = of.week.as_str());
+    let all = player.positions.iter().map(text).collect::<Vec<_>>().join(", ");
     html! {
         tr {
             td .name { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
-            td {
-                @for (n, of) in player.positions.iter().enumerate() {
-                    @if n > 0 { ", " }
-                    (text!("server-position-in-week", position = of.position, week = of.week.as_str()))
-                }
-            }
+            td .n title=(all) { @if let Some(best) = best { (count(best)) } @match weeks().count() { 0 | 1 => {}, 2 => " (2\u{d7})", _ => " (\u{2265}3\u{d7})" } }
+            td .week { @if let Some(week) = weeks().max() { a href={ (path) "?window=" (week) "&ranking=" (ranking.name()) "#boards" } { (short_days(week)) } } }
         }
     }
 }

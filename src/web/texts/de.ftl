@@ -405,7 +405,8 @@ server-maps-caption = Maps, die seit Wochenbeginn gespielt wurden
 server-best-meaning = Die Spieler mit den besten Platzierungen in abgeschlossenen Wochen, auch in nicht mehr gespeicherten.
 # $ranking is such as CLQ1.
 server-best-caption = Beste Platzierungen: { $ranking }
-server-best-positions = Plätze und Wochen
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Bester Platz
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } in { $week }
 # $unit is such as `server-mean-of-an-hour`.

@@ -405,7 +405,8 @@ server-maps-caption = Maps that were played since the start of the week
 server-best-meaning = The players with the best positions in closed weeks, also in those that are no longer kept.
 # $ranking is such as CLQ1.
 server-best-caption = Best positions in { $ranking }
-server-best-positions = Positions and weeks
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Best position
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } in { $week }
 # $unit is such as `server-mean-of-an-hour`.

@@ -413,7 +413,8 @@ server-maps-caption = Mapas jugados desde el inicio de la semana
 server-best-meaning = Los jugadores con las mejores posiciones en semanas cerradas, incluidas las que ya no se guardan.
 # $ranking is such as CLQ1.
 server-best-caption = Mejores posiciones en { $ranking }
-server-best-positions = Posiciones y semanas
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Mejor posición
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } en { $week }
 # $unit is such as `server-mean-of-an-hour`.

@@ -436,7 +436,8 @@ server-maps-caption = Maps jouées depuis le début de la semaine
 server-best-meaning = Les joueurs avec les meilleures positions des semaines clôturées, même de celles qui ne sont plus conservées.
 # $ranking is such as CLQ1.
 server-best-caption = Meilleures positions : { $ranking }
-server-best-positions = Positions et semaines
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Meilleure position
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } en { $week }
 # $unit is such as `server-mean-of-an-hour`.

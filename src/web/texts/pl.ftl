@@ -415,7 +415,8 @@ server-maps-caption = Mapy grane od początku tygodnia
 server-best-meaning = Gracze z najlepszymi pozycjami w zamkniętych tygodniach, także tych, których już nie przechowujemy.
 # $ranking is such as CLQ1.
 server-best-caption = Najlepsze pozycje: { $ranking }
-server-best-positions = Pozycje i tygodnie
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Najlepsza pozycja
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } w { $week }
 # $unit is such as `server-mean-of-an-hour`.

@@ -409,7 +409,8 @@ server-maps-caption = Mapas jogados desde o início da semana
 server-best-meaning = Os jogadores com as melhores posições em semanas encerradas, mesmo nas que já não são guardadas.
 # $ranking is such as CLQ1.
 server-best-caption = Melhores posições em { $ranking }
-server-best-positions = Posições e semanas
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Melhor posição
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position } em { $week }
 # $unit is such as `server-mean-of-an-hour`.

@@ -421,7 +421,8 @@ server-maps-caption = Карты, сыгранные с начала недел�
 server-best-meaning = Игроки с лучшими местами за завершённые недели, включая те, что уже не хранятся.
 # $ranking is such as CLQ1.
 server-best-caption = Лучшие места в { $ranking }
-server-best-positions = Места и недели
+# The head of a column; the newest week with it is in the next one.
+server-best-positions = Лучшее место
 # Such as 1 in 2026-W47.
 server-position-in-week = { $position }-е за { $week }
 # $unit is such as `server-mean-of-an-hour`.
