@@ -151,7 +151,7 @@ fn visitor_walks_through_the_site() {
     browser.script("document.querySelector('#board-window').value = '2025-W47'");
     browser.click("#boards ~ form button");
     visit.arrive(|path| path.ends_with("?window=2025-W47"));
-    assert_eq!(browser.text("#boards"), "Rankings of 2025-W47, 17 to 23 Nov 2025");
+    assert_eq!(browser.text("#boards"), "Rankings of 17 to 23 Nov 2025 (2025-W47)");
     wait_until("the page is scrolled to the boards", || {
         let position = browser.script("return document.querySelector('#boards').getBoundingClientRect().top");
         position.as_f64().expect("a position").abs() < 2.0

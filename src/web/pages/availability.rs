@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::rounded;
-use super::format::{day, utc};
+use super::format::{day, short_day, utc};
 use super::hours_of_week::{LEFT, PLOT_WIDTH, WIDTH};
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::view::{OnlineSeriesView, SeriesView, SlotsView};
@@ -100,8 +100,8 @@ fn drawing(series: &SeriesView, added_ms: i64, watch: Watch<'_>) -> Markup {
                     }
                 }
                 line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(PLOT_HEIGHT) y2=(PLOT_HEIGHT) {}
-                text x=(LEFT) y=(HEIGHT - 4) { (utc(seen[0].0 * DAY_MS, "%m-%d")) }
-                text x=(LEFT + PLOT_WIDTH) y=(HEIGHT - 4) text-anchor="end" { (utc(newest_day * DAY_MS, "%m-%d")) }
+                text x=(LEFT) y=(HEIGHT - 4) { (short_day(seen[0].0 * DAY_MS)) }
+                text x=(LEFT + PLOT_WIDTH) y=(HEIGHT - 4) text-anchor="end" { (short_day(newest_day * DAY_MS)) }
             }
             figcaption { (text!("availability-caption")) }
         }

@@ -431,11 +431,11 @@ impl<'p> Place<'p> {
     }
 }
 
-/// A window, and its days or its hours: labels of ISO weeks say little to most people.
+/// The days of a window, and its label, which says little to most people; of hours the label.
 pub(super) fn window_text(window: &WindowView) -> String {
     match (window.start_ms, window.end_ms) {
         (Some(start_ms), Some(end_ms)) if end_ms - start_ms >= DAY_MS => {
-            format!("{}, {}", window.window, days(start_ms, end_ms))
+            format!("{} ({})", days(start_ms, end_ms), window.window)
         }
         _ => window.window.clone(),
     }

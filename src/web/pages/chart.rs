@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::format::{day_ms, utc};
+use super::format::{day_ms, short_day, utc};
 use crate::model::WeekKey;
 use crate::model::calendar::{Calendar, DAY_MS, WEEK_MS, parse_week_label};
 use crate::web::texts::{decimal, grouped, text};
@@ -102,10 +102,13 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     let marks = (largest.max(least + 1.0) / step - first_mark).ceil().max(1.0);
     let min = (first_mark * step).max(least);
     let scale = Scale { slots: series.values.len(), min, max: (first_mark + marks) * step, high };
-    let format = match series.values.len() as i64 * series.slot_ms / DAY_MS {
-        0..=2 => "%H:%M",
-        3..=370 => "%m-%d",
-        _ => "%Y-%m",
+    let mark_text = |slot| {
+        let start_ms = series.slot_start_ms(slot);
+        match series.values.len() as i64 * series.slot_ms / DAY_MS {
+            0..=2 => utc(start_ms, "%H:%M"),
+            3..=370 => short_day(start_ms),
+            _ => utc(start_ms, "%Y-%m"),
+        }
     };
     html! {
         figure {
@@ -128,7 +131,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
                 }
                 @for (n, (slot, anchor)) in time_marks(series.values.len()).into_iter().enumerate() {
                     // Phones show every second mark.
-                    text class=[(n % 2 == 1).then_some("wide")] data-slot=(slot) x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (utc(series.slot_start_ms(slot), format)) }
+                    text class=[(n % 2 == 1).then_some("wide")] data-slot=(slot) x=(scale.x(slot)) y=(HEIGHT - 6) text-anchor=(anchor) { (mark_text(slot)) }
                 }
                 @if high == High::Large { path .area d=(area(series.values, &scale)) {} }
                 @let (ended, running) = split_running(series);

@@ -9,7 +9,7 @@ use axum::http::Uri;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::format::{count, day, ranking as ranking_name, time};
+use super::format::{ago, count, day, ranking as ranking_name, short_days};
 use super::layout::{About, Page, PageResult};
 use super::player::{compare_form, ranked_score, server_name};
 use super::server_table::{game_path, server_path};
@@ -151,7 +151,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
                         @for player in [a, b] {
                             td {
                                 @if !player.online_on.is_empty() { (text!("player-playing-now")) }
-                                @else if let Some(at_ms) = player.last_seen_ms { (time(at_ms)) }
+                                @else if let Some(at_ms) = player.last_seen_ms { (ago(at_ms)) }
                                 @else { "-" }
                             }
                         }
@@ -203,7 +203,7 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
 fn row(player: &PlayerView, (a, b): &Shared<'_>) -> Markup {
     html! {
         tr {
-            td .week { (a.week) }
+            td .week title=(a.week) { (short_days(&a.week)) }
             td .name { a href={ (server_path(&a.server)) "?window=" (a.week) "#boards" } { (server_name(player, &a.server)) } }
             @for of in Ranking::ALL {
                 @let place = |week: &PlayerWeekView| week.positions.get(&of).copied().unwrap_or(u32::MAX);

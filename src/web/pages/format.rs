@@ -78,6 +78,19 @@ pub(super) fn days(start_ms: i64, end_ms: i64) -> String {
     days.into_owned()
 }
 
+/// `23 to 29 Nov 2026`: a week by its label.
+pub(super) fn days_of_week(label: &str) -> String {
+    let calendar = Calendar::default();
+    parse_week_label(label)
+        .map_or_else(|_| label.to_owned(), |week| days(calendar.week_start_ms(week), calendar.week_end_ms(week)))
+}
+
+/// `9 Nov`: a day in UTC.
+pub(super) fn short_day(at_ms: i64) -> String {
+    let at = DateTime::from_timestamp_millis(at_ms).unwrap_or_default();
+    text!("short-date", day = at.day(), month = month(at.month())).into_owned()
+}
+
 /// `23–29 Nov`: a week by its label. Its dates are the same in all time zones.
 pub(super) fn short_days(label: &str) -> String {
     let Ok(week) = parse_week_label(label) else { return label.to_owned() };
@@ -142,6 +155,20 @@ pub(super) fn time(at_ms: i64) -> Markup {
     short_time(at_ms, "%Y-%m-%d %H:%M")
 }
 
+/// `9 Nov 14:05`.
+pub(super) fn day_and_time(at_ms: i64) -> Markup {
+    html! {
+        time datetime=(utc(at_ms, "%Y-%m-%dT%H:%MZ")) { (short_day(at_ms)) " " (utc(at_ms, "%H:%M")) }
+    }
+}
+
+/// A time that scripts show as an age.
+pub(super) fn ago(at_ms: i64) -> Markup {
+    html! {
+        time .ago datetime=(utc(at_ms, "%Y-%m-%dT%H:%MZ")) { (utc(at_ms, "%Y-%m-%d %H:%M")) }
+    }
+}
+
 /// A part of a time.
 pub(super) fn short_time(at_ms: i64, format: &str) -> Markup {
     html! {
@@ -177,6 +204,7 @@ mod tests {
         let day = 1_795_392_000_000;
         assert_eq!(days(day, day + 24 * HOUR_MS), "23 Nov 2026");
         assert_eq!(days(day, day + 10 * 24 * HOUR_MS), "23 Nov to 2 Dec 2026");
+        assert_eq!((short_day(day), days_of_week("2026-W48")), ("23 Nov".to_owned(), "23 to 29 Nov 2026".to_owned()));
         let short = ["2026-W48", "2026-W49", "day"].map(short_days);
         assert_eq!(short, ["23–29 Nov", "30 Nov – 6 Dec", "day"]);
     }

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use maud::{Markup, html};
 
 use super::chart::{High, WeekValues, percent, rounded, week_chart};
-use super::format::count;
+use super::format::{count, short_days};
 use super::layout::{About, Page, PageResult};
 use super::server_table::{self, map_path};
 use super::{busiest_servers, names, overview};
@@ -99,7 +99,7 @@ fn weeks(weeks: &[MapWeekView]) -> Markup {
                 tbody {
                     @for week in weeks {
                         tr {
-                            td { (week.week) }
+                            td .week title=(week.week) { (short_days(&week.week)) }
                             td .n { (count(week.servers)) }
                             td .n { (count(week.minutes.round() as u64)) }
                             td .n { (rounded(week.average_players)) }

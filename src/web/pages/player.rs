@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{count, day, duration, ranking, score, short_days, time};
+use super::format::{ago, count, day, days_of_week, duration, ranking, score, short_days};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
 use super::{names, overview, sessions};
@@ -85,7 +85,7 @@ pub(super) async fn page(
             div { dt { (text!("game")) } dd { a href=(game_path(&player.game)) { (names::game(&player.game)) } } }
             @match player.last_seen_ms {
                 _ if !player.online_on.is_empty() => div { dt { (text!("last-seen")) } dd { (text!("player-playing-now")) } },
-                Some(last_seen_ms) => div { dt { (text!("last-seen")) } dd { (time(last_seen_ms)) } },
+                Some(last_seen_ms) => div { dt { (text!("last-seen")) } dd { (ago(last_seen_ms)) } },
                 None => {},
             }
             @if let Some(first_seen_ms) = player.first_seen_ms { div { dt { (text!("player-first-seen")) } dd { (day(first_seen_ms)) } } }
@@ -224,7 +224,7 @@ fn favourites(player: &PlayerView) -> Markup {
     html! {
         @if let Some((position, of, week)) = best {
             div {
-                dt { (text!("player-best-of-week", week = week.week.as_str())) }
+                dt { (text!("player-best-of-week", week = short_days(&week.week))) }
                 dd { a href={ (server_path(&week.server)) "?window=" (week.week) "&ranking=" (of.name()) "#boards" } {
                     (rich_text!("player-position", position = position, ranking = ranking(of).0, server = server_name(player, &week.server)))
                 } }
@@ -360,7 +360,7 @@ fn weeks(player: &PlayerView) -> Markup {
                 tbody {
                     @for week in weeks {
                         tr {
-                            td .week { (week.week) }
+                            td .week title=(week.week) { (short_days(&week.week)) }
                             td .name { a href={ (server_path(&week.server)) "?window=" (week.week) "#boards" } { (server_name(player, &week.server)) } }
                             @for of in Ranking::ALL {
                                 td .n { (ranked_score(week, of)) }
@@ -430,7 +430,7 @@ fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Ma
                         tr {
                             td .n { (count(best.position)) }
                             td { (ranking(best.ranking).0) }
-                            td .week { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (best.week) } }
+                            td .week { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (days_of_week(&best.week)) } }
                             td .name { a href=(server_path(&best.server)) { (server_name(player, &best.server)) } }
                         }
                     }

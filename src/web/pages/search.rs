@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::format::{count, ranking, time};
+use super::format::{ago, count, ranking, time};
 use super::layout::{About, Page, PageResult, fragment};
 use super::server_table::{self, game_path, map_path, server_path};
 use super::{busiest_servers, names, overview};
@@ -123,8 +123,8 @@ fn player_table(
                             td {
                                 @match (session, player.last_seen_ms) {
                                     (Some(session), _) if session.open => strong { (text!("now")) },
-                                    (Some(session), _) => (time(session.end_ms)),
-                                    (None, Some(at_ms)) => (time(at_ms)),
+                                    (Some(session), _) => (ago(session.end_ms)),
+                                    (None, Some(at_ms)) => (ago(at_ms)),
                                     (None, None) => {},
                                 }
                             }

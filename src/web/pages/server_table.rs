@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::chart::sparkline;
-use super::format::{count, time};
+use super::format::{ago, count};
 use super::names;
 use crate::geo::{self, Country};
 use crate::view::{PublicServer, ServerSummary};
@@ -29,11 +29,11 @@ pub(super) fn map_path(map: &str) -> String {
     format!("/maps/{}", names::segment(map))
 }
 
-/// When a server was seen. It is not an age, because a page must not change with time alone.
+/// When a server was seen. Only scripts make an age of it, because a page must not change with time alone.
 pub(super) fn seen(server: &PublicServer) -> Markup {
     html! {
         @if server.online { (text!("now")) } @else {
-            @match server.last_seen_ms { Some(at_ms) => (time(at_ms)), None => (text!("server-table-never")) }
+            @match server.last_seen_ms { Some(at_ms) => (ago(at_ms)), None => (text!("server-table-never")) }
         }
     }
 }

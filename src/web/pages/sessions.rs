@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::format::{count, duration, short_time, utc, weekday};
+use super::format::{count, day_and_time, duration, short_day, weekday};
 use super::hours_of_week::{HoursOfWeek, LEFT, PLOT_WIDTH, ROW, WIDTH, hour_mark};
 use super::names;
 use super::server_table::{map_path, server_path};
@@ -85,11 +85,11 @@ fn table_of_player(title: &str, sessions: &[SessionView]) -> Markup {
     }
 }
 
-/// `11-27 03:44`, or `now`.
+/// `27 Nov 03:44`, or `now`.
 fn until(open: bool, end_ms: i64) -> Markup {
     match open {
         true => html! { strong { (text!("now")) } },
-        false => short_time(end_ms, "%m-%d %H:%M"),
+        false => day_and_time(end_ms),
     }
 }
 
@@ -149,7 +149,7 @@ fn days(sessions: &[SessionView]) -> Markup {
                 @for (day, y) in (oldest..=newest).rev().zip((0..).step_by(ROW as usize)) {
                     @let played = days.get(&day).map_or(&[][..], Vec::as_slice);
                     @let played_ms: i64 = played.iter().map(|(from_ms, to_ms)| to_ms - from_ms).sum();
-                    text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (utc(day * DAY_MS, "%m-%d")) }
+                    text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (short_day(day * DAY_MS)) }
                     line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
                     @if !played.is_empty() { path .heat d=(played.iter().map(|&(from, to)| bar(x(from), x(to), y)).collect::<String>()) {} }
                     @if played_ms > 0 { text x=(WIDTH) y=(y + 12) text-anchor="end" { (hours_and_minutes(played_ms)) } }
@@ -266,7 +266,7 @@ mod tests {
     fn days_have_their_weekday_and_time() {
         // Thursday 22:00 to Friday 01:30.
         let drawn = days(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
-        assert!(drawn.contains("Thu 01-01") && drawn.contains("Fri 01-02"), "{drawn}");
+        assert!(drawn.contains("Thu 1 Jan") && drawn.contains("Fri 2 Jan"), "{drawn}");
         assert!(drawn.contains(">2:00<") && drawn.contains(">1:30<"), "{drawn}");
         let week = hours_of_the_week(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
         assert!(week.contains(">22:00, 1:00<") && week.contains(">1:00, 0:30<") && !week.contains(">2:00, "), "{week}");

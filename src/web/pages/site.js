@@ -16,13 +16,24 @@ const page = text => new DOMParser().parseFromString(text, 'text/html');
 const two = number => String(number).padStart(2, '0');
 const date = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 const hour = at => `${two(at.getHours())}:${two(at.getMinutes())}`;
+const locale = lang === 'en' ? 'en-GB' : lang;
+const shortDate = at => at.toLocaleDateString(locale, {day: 'numeric', month: 'short'});
+// "12 min ago".
+const age = at => {
+  const seconds = (Date.now() - at) / 1000;
+  const [unit, length] = [['day', 86400], ['hour', 3600]].find(([, length]) => seconds >= length) ?? ['minute', 60];
+  return new Intl.RelativeTimeFormat(locale, {style: 'short'}).format(-Math.trunc(seconds / length), unit);
+};
 
 // Times: the same form as in UTC.
 const localise = root => {
   for (const time of all('time[datetime$="Z"]', root)) {
     const at = new Date(time.dateTime), text = time.textContent;
-    if (/^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(text)) time.textContent = `${date(at)} ${hour(at)}`;
-    else if (/^\d\d-\d\d \d\d:\d\d$/.test(text)) time.textContent = `${date(at).slice(5)} ${hour(at)}`;
+    if (time.className === 'ago' && at <= Date.now()) {
+      time.title = `${date(at)} ${hour(at)}`;
+      time.textContent = age(at);
+    } else if (/^\d{4}-\d\d-\d\d \d\d:\d\d$/.test(text)) time.textContent = `${date(at)} ${hour(at)}`;
+    else if (/^\d+\.? \S+ \d\d:\d\d$/.test(text)) time.textContent = `${shortDate(at)} ${hour(at)}`;
     else if (/^\d\d:\d\d$/.test(text)) time.textContent = hour(at);
   }
 };
@@ -149,7 +160,7 @@ const graphValues = root => {
     if (isShort) {
       for (const mark of all('text[data-slot]', svg)) {
         const from = start(Number(mark.dataset.slot));
-        mark.textContent = mark.textContent.includes(':') ? hour(from) : date(from).slice(5);
+        mark.textContent = mark.textContent.includes(':') ? hour(from) : shortDate(from);
       }
       const caption = svg.parentNode.querySelector('figcaption').firstChild;
       caption.data = caption.data.replace(', UTC.', '.');

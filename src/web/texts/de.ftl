@@ -71,6 +71,8 @@ weekday-6 = Sa
 weekday-7 = So
 # A day or a period of days: 23 Nov 2026; 23 to 29 Nov 2026; 23 Nov to 2 Dec 2026.
 date = { $day }. { $month } { $year }
+# A day in a table or below a graph: 9 Nov.
+short-date = { $day }. { $month }
 days-of-month = { $first }. bis { $day }. { $month } { $year }
 days-of-months = { $first_day }. { $first_month } bis { $day }. { $month } { $year }
 # A week in a table: 23–29 Nov; 30 Nov – 6 Dec.
@@ -202,8 +204,8 @@ player-best-positions = Beste Platzierungen
 player-compare-with = Mit Spieler vergleichen
 # A button.
 player-compare = Vergleichen
-# $week is a label such as 2026-W47. The position is shown below.
-player-best-of-week = Bester Platz in { $week }
+# $week is its days, such as 23–29 Nov. The position is shown below.
+player-best-of-week = Bester Platz, { $week }
 # A position in a ranking of a server, such as #3 CLQ1 on Warfare.
 player-position = #{ $position } { $ranking } auf { $server }
 # The server on which the player was longest is shown below.
@@ -463,7 +465,7 @@ embed-never-seen = { $game }, nie gesehen
 
 ## Boards
 
-# $window is a week, a day or another period: 2026-W47, or 2026-W47, 16 to 22 Nov 2026.
+# $window is a week, a day or another period: 2026-W47, or 16 to 22 Nov 2026 (2026-W47).
 boards-rankings-of = Ranglisten für { $window }
 # $ranking is the name of a ranking, such as ELO.
 boards-ranking-in = { $ranking } in { $window }

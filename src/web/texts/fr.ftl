@@ -75,6 +75,8 @@ date =
         [one] 1er
        *[other] { $day }
     } { $month } { $year }
+# A day in a table or below a graph: 9 Nov.
+short-date = { $day } { $month }
 days-of-month =
     { $first ->
         [one] 1er
@@ -217,8 +219,8 @@ player-best-positions = Meilleures positions
 player-compare-with = Comparer avec le joueur
 # A button.
 player-compare = Comparer
-# $week is a label such as 2026-W47. The position is shown below.
-player-best-of-week = Meilleure position { $week }
+# $week is its days, such as 23–29 Nov. The position is shown below.
+player-best-of-week = Meilleure position, { $week }
 # A position in a ranking of a server, such as #3 CLQ1 on Warfare.
 player-position = #{ $position } { $ranking } sur { $server }
 # The server on which the player was longest is shown below.
@@ -494,7 +496,7 @@ embed-never-seen = { $game }, aucune activité
 
 ## Boards
 
-# $window is a week, a day or another period: 2026-W47, or 2026-W47, 16 to 22 Nov 2026.
+# $window is a week, a day or another period: 2026-W47, or 16 to 22 Nov 2026 (2026-W47).
 boards-rankings-of = Classements de { $window }
 # $ranking is the name of a ranking, such as ELO.
 boards-ranking-in = { $ranking }, { $window }
