@@ -358,9 +358,15 @@ pub(super) fn rounded(value: f64) -> String {
     }
 }
 
+/// A value with one decimal, for columns.
+pub(super) fn tenths(value: f64) -> String {
+    let (whole, tenth) = whole_and_tenth(value);
+    grouped(whole) + &decimal(format!(".{tenth}"))
+}
+
 /// A share as a percentage: `66.7 %`.
 pub(super) fn percent(share: f64) -> Cow<'static, str> {
-    text!("percent", number = rounded(share * 100.0))
+    text!("percent", number = tenths(share * 100.0))
 }
 
 fn whole_and_tenth(value: f64) -> (i64, u64) {
@@ -445,6 +451,7 @@ mod tests {
         assert_eq!(time_marks(1), [(0, "start")]);
         assert_eq!(time_marks(0), [(0, "start")]);
         assert_eq!((rounded(7.0), rounded(2.04), rounded(1_234.56)), ("7".into(), "2".into(), "1,234.6".into()));
+        assert_eq!((tenths(7.0), tenths(1_234.56)), ("7.0".into(), "1,234.6".into()));
     }
 
     #[test]

@@ -31,8 +31,10 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
     let body = html! {
         h1 { (text!("games-heading")) }
         (table(&text!("groups-games-caption"), &text!("game"), &overview.games, game_path, badge_and_name))
+        @if !overview.tags.is_empty() {
         h2 { (text!("groups-tags")) }
         (table(&text!("groups-tags-caption"), &text!("tag"), &overview.tags, tag_path, names::plain))
+        }
     };
     Ok(Page::new(text!("games-heading"), body))
 }

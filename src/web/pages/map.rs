@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use maud::{Markup, html};
 
-use super::chart::{High, WeekValues, percent, rounded, week_chart};
+use super::chart::{High, WeekValues, percent, tenths, week_chart};
 use super::format::{count, short_days};
 use super::layout::{About, Page, PageResult};
 use super::server_table::{self, map_path};
@@ -33,7 +33,7 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
                 caption { (text!("map-list-caption", count = MAPS)) }
                 thead {
                     tr {
-                        th scope="col" { (text!("map")) } th scope="col" .n { (text!("map-week-count")) } th scope="col" .n { (text!("minutes")) }
+                        th scope="col" { (text!("map")) } th scope="col" .n { (text!("map-week-count")) } th scope="col" .n { (text!("hours")) }
                         th scope="col" .n { (text!("mean-players")) } th scope="col" .n { (text!("map-share")) }
                     }
                 }
@@ -42,8 +42,8 @@ pub(super) async fn list(State(context): State<Arc<WebContext>>) -> PageResult {
                         tr {
                             td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
                             td .n { (count(map.weeks)) }
-                            td .n { (count(map.minutes.round() as u64)) }
-                            td .n { (rounded(map.average_players)) }
+                            td .n { (tenths(map.minutes / 60.0)) }
+                            td .n { (tenths(map.average_players)) }
                             td .n { (percent(map.share)) }
                         }
                     }
@@ -69,7 +69,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(Segment(na
         (week_chart("hours", &text!("map-hours-title"), &text!("player-hours-unit"), &hours(&map), High::Large, &overview.week))
         div #weeks { (weeks(&map.weeks)) }
         h2 { (text!("map-servers-now")) }
-        (server_table::table(&text!("map-servers-caption"), &servers))
+        (server_table::table_of_map(&text!("map-servers-caption"), &servers))
     };
     let description = text!("map-description", name = name.as_str()).into_owned();
     let about = About { description: Some(description), path: Some(map_path(&name)), ..About::default() };
@@ -91,7 +91,7 @@ fn weeks(weeks: &[MapWeekView]) -> Markup {
                 caption { (text!("map-weeks-caption")) }
                 thead {
                     tr {
-                        th scope="col" { (text!("week")) } th scope="col" .n { (text!("servers-heading")) } th scope="col" .n { (text!("minutes")) }
+                        th scope="col" { (text!("week")) } th scope="col" .n { (text!("servers-heading")) } th scope="col" .n { (text!("hours")) }
                         th scope="col" .n { (text!("mean-players")) } th scope="col" .n { (text!("map-player-hours")) }
                         th scope="col" .n { (text!("map-share")) }
                     }
@@ -101,9 +101,9 @@ fn weeks(weeks: &[MapWeekView]) -> Markup {
                         tr {
                             td .week title=(week.week) { (short_days(&week.week)) }
                             td .n { (count(week.servers)) }
-                            td .n { (count(week.minutes.round() as u64)) }
-                            td .n { (rounded(week.average_players)) }
-                            td .n { (rounded(player_hours(week))) }
+                            td .n { (tenths(week.minutes / 60.0)) }
+                            td .n { (tenths(week.average_players)) }
+                            td .n { (tenths(player_hours(week))) }
                             td .n { (percent(week.share)) }
                         }
                     }

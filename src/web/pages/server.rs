@@ -10,7 +10,7 @@ use serde::Deserialize;
 use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
-use super::chart::{High, Series, chart, percent, rounded};
+use super::chart::{High, Series, chart, percent, rounded, tenths};
 use super::format::{count, days_of_week, ranking as ranking_name, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
@@ -299,7 +299,7 @@ fn maps(detail: &PublicServerDetail) -> Markup {
                     caption { (text!("server-maps-caption")) }
                     thead {
                         tr {
-                            th scope="col" { (text!("map")) } th scope="col" .n { (text!("minutes")) }
+                            th scope="col" { (text!("map")) } th scope="col" .n { (text!("hours")) }
                             th scope="col" .n { (text!("share")) } th scope="col" .n { (text!("mean-players")) }
                         }
                     }
@@ -307,9 +307,9 @@ fn maps(detail: &PublicServerDetail) -> Markup {
                         @for map in &detail.maps {
                             tr {
                                 td .name { a href=(map_path(&map.map)) { (names::plain(&map.map)) } }
-                                td .n { (count(map.minutes.round() as u64)) }
+                                td .n { (tenths(map.minutes / 60.0)) }
                                 td .n { (percent(map.minutes / minutes.max(f64::MIN_POSITIVE))) }
-                                td .n { (rounded(map.average_players)) }
+                                td .n { (tenths(map.average_players)) }
                             }
                         }
                     }

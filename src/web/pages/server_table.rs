@@ -39,15 +39,20 @@ pub(super) fn seen(server: &PublicServer) -> Markup {
 }
 
 pub(super) fn table(caption: &str, servers: &[ServerSummary]) -> Markup {
-    table_of(caption, servers, true)
+    table_of(caption, servers, true, true)
 }
 
 /// As [`table`], with fewer columns.
 pub(super) fn short_table(caption: &str, servers: &[ServerSummary]) -> Markup {
-    table_of(caption, servers, false)
+    table_of(caption, servers, false, true)
 }
 
-fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup {
+/// As [`table`], of servers that all play one map.
+pub(super) fn table_of_map(caption: &str, servers: &[ServerSummary]) -> Markup {
+    table_of(caption, servers, true, false)
+}
+
+fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool, has_maps: bool) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
@@ -56,7 +61,8 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
                     tr {
                         th scope="col" { (text!("server")) } th scope="col" .n { (text!("player-count")) }
                         @if is_whole { th scope="col" .wide-only { (text!("server-table-25-hours")) } }
-                        th scope="col" { (text!("map")) } th scope="col" { (text!("game")) }
+                        @if has_maps { th scope="col" { (text!("map")) } }
+                        th scope="col" { (text!("game")) }
                         @if is_whole { th scope="col" .n .wide-only { (text!("rank")) } th scope="col" { (text!("server-table-seen")) } }
                     }
                 }
@@ -75,7 +81,7 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool) -> Markup 
                             @if is_whole {
                                 td .wide-only { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
                             }
-                            td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } }
+                            @if has_maps { td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } } }
                             td class=[is_whole.then_some("name")] { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
                             @if is_whole {
                                 td .n .wide-only { @if let Some(rank) = server.rank { (count(rank)) } }
