@@ -144,21 +144,32 @@ fn days(sessions: &[SessionView]) -> Markup {
     let height = (newest - oldest + 1) * ROW + 18;
     html! {
         figure {
-            svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="days-title" {
+            // With the minutes of all sessions, scripts draw the days of the visitor's time zone.
+            svg viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img" aria-labelledby="days-title"
+                data-played=(spans(sessions, (oldest - 1) * DAY_MS)) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id="days-title" { (text!("sessions-days-title")) }
                 @for (day, y) in (oldest..=newest).rev().zip((0..).step_by(ROW as usize)) {
                     @let played = days.get(&day).map_or(&[][..], Vec::as_slice);
                     @let played_ms: i64 = played.iter().map(|(from_ms, to_ms)| to_ms - from_ms).sum();
-                    text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (short_day(day * DAY_MS)) }
-                    line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
-                    @if !played.is_empty() { path .heat d=(played.iter().map(|&(from, to)| bar(x(from), x(to), y)).collect::<String>()) {} }
-                    @if played_ms > 0 { text x=(WIDTH) y=(y + 12) text-anchor="end" { (hours_and_minutes(played_ms)) } }
+                    g .day data-y=(y) {
+                        text x="0" y=(y + 12) { (weekday(day * DAY_MS)) " " (short_day(day * DAY_MS)) }
+                        line .axis x1=(LEFT) x2=(LEFT + PLOT_WIDTH) y1=(y + 8) y2=(y + 8) {}
+                        path .heat d=(played.iter().map(|&(from, to)| bar(x(from), x(to), y)).collect::<String>()) {}
+                        text x=(WIDTH) y=(y + 12) text-anchor="end" { @if played_ms > 0 { (hours_and_minutes(played_ms)) } }
+                    }
                 }
                 @for hour in [0, 6, 12, 18, 24] { (hour_mark(hour, height)) }
             }
             figcaption { (text!("sessions-days-caption")) }
         }
     }
+}
+
+/// The first and the last minute of each session that ended after a time.
+fn spans(sessions: &[SessionView], after_ms: i64) -> String {
+    let newer = sessions.iter().filter(|session| session.end_ms >= after_ms);
+    let span = |session: &SessionView| format!("{}-{}", session.start_ms / MINUTE_MS, session.end_ms / MINUTE_MS);
+    newer.map(span).collect::<Vec<_>>().join(" ")
 }
 
 /// A rectangle as a part of a path.
@@ -268,6 +279,7 @@ mod tests {
         let drawn = days(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
         assert!(drawn.contains("Thu 1 Jan") && drawn.contains("Fri 2 Jan"), "{drawn}");
         assert!(drawn.contains(">2:00<") && drawn.contains(">1:30<"), "{drawn}");
+        assert!(drawn.contains("data-played=\"1320-1530\""), "{drawn}");
         let week = hours_of_the_week(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
         assert!(week.contains(">22:00, 1:00<") && week.contains(">1:00, 0:30<") && !week.contains(">2:00, "), "{week}");
     }

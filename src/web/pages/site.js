@@ -208,6 +208,27 @@ for (const svg of all('svg[data-hour]')) {
   caption.data = caption.data.replace(/,? (en )?UTC/, '');
 }
 
+// The days on which a player played, in the visitor's zone. Minutes since 1970 are given.
+for (const svg of all('svg[data-played]')) {
+  const spans = svg.dataset.played.split(' ').map(span => span.split('-').map(minute => new Date(minute * 60000)));
+  const left = Number(svg.dataset.left), width = Number(svg.dataset.width);
+  const newest = new Date(Math.max(...spans.map(([, end]) => end)));
+  all('.day', svg).forEach((row, back) => {
+    const midnight = days => new Date(newest.getFullYear(), newest.getMonth(), newest.getDate() - back + days);
+    const from = midnight(0), to = midnight(1), y = Number(row.dataset.y) + 3;
+    const within = spans.map(([start, end]) => [Math.max(start, from), Math.min(end, to)]).filter(([start, end]) => start <= end && start < to);
+    const x = at => Math.round(left + (at - from) * width / (to - from));
+    const bar = ([start, end]) => { const wide = Math.max(x(end) - x(start), 2); return `M${x(start)} ${y}h${wide}v10h-${wide}z`; };
+    const minutes = within.reduce((sum, [start, end]) => sum + (end - start) / 60000, 0);
+    const [day, total] = all('text', row);
+    day.textContent = from.toLocaleDateString(locale, {weekday: 'short', day: 'numeric', month: 'short'}).replace(',', '');
+    row.querySelector('path').setAttribute('d', within.map(bar).join(''));
+    total.textContent = minutes > 0 ? `${Math.trunc(minutes / 60)}:${two(minutes % 60)}` : '';
+  });
+  const caption = svg.parentNode.querySelector('figcaption').firstChild;
+  caption.data = caption.data.replace(/,? (en )?UTC/, '');
+}
+
 // Parts of the page follow the servers: the page is read again when something has changed.
 for (const main of all('main[data-live]')) {
   let source = null, reading = false;
