@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use strum::IntoEnumIterator;
 
@@ -25,6 +26,7 @@ use crate::web::banners::BannerSize;
 use crate::web::context::WebContext;
 use crate::web::identity::{self, Identity};
 use crate::web::problem::{Problem, ProblemKind};
+use crate::web::query::{self, Name};
 use crate::web::texts::language::{self, Chosen};
 use crate::web::texts::{Language, text};
 
@@ -173,7 +175,7 @@ impl Page {
                         }
                         form action="/search" role="search" {
                             label for="site-search" { (text!("frame-search-label")) }
-                            input #site-search type="search" name="q" maxlength="100" value=[super::search::searched(uri)] required;
+                            input #site-search type="search" name="q" maxlength="100" value=[searched(uri)] required;
                             " "
                             button { (text!("search")) }
                         }
@@ -205,6 +207,27 @@ impl Page {
             }
         };
         with_prefix(page.into_string(), &prefix)
+    }
+}
+
+/// What the visitor searches for, to keep it in the field.
+fn searched(uri: &Uri) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Parameters {
+        #[serde(default)]
+        q: Name,
+    }
+    let Parameters { q: Name(q) } = query::parse(uri).ok().filter(|_| uri.path() == "/search")?;
+    Some(shown(&q))
+}
+
+/// A section that a visitor can fold: on a phone a page has many screens.
+pub(super) fn folded(title: &str, is_open: bool, content: Markup) -> Markup {
+    html! {
+        details .section open[is_open] {
+            summary { h2 { (title) } }
+            (content)
+        }
     }
 }
 

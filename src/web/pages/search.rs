@@ -21,7 +21,6 @@ use crate::games;
 use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::search_text::fold;
-use crate::model::shown_text::shown;
 use crate::view::board::{BoardQuery, BoardRow, BoardSelector, PlayerSelector};
 use crate::view::session::SessionView;
 use crate::view::{GroupOverview, Overview, PlayerNameView, ServerSummary};
@@ -87,12 +86,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         }
     };
     Ok(Page::new(text!("search-title"), body).with(About { is_hidden: true, ..About::default() }))
-}
-
-/// What the visitor searches for, to keep it in the field.
-pub(super) fn searched(uri: &Uri) -> Option<String> {
-    let parameters: Option<Parameters> = (uri.path() == "/search").then(|| query::parse(uri).ok())?;
-    parameters.map(|Parameters { q: Name(q) }| shown(&q))
 }
 
 /// `sessions` and `positions` are those of the first players.

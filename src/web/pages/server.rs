@@ -14,7 +14,7 @@ use super::chart::{High, Series, chart, percent, rounded, tenths};
 use super::format::{count, days_of_week, ranking as ranking_name, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
-use super::layout::{About, Page, PageResult};
+use super::layout::{About, Page, PageResult, folded};
 use super::names;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, map_path, seen, server_path};
@@ -96,16 +96,6 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         ..About::default()
     };
     Ok(Page::new(boards.page_title(&name), body).with(about))
-}
-
-/// A section that a visitor can fold: on a phone the page has many screens.
-fn folded(title: &str, is_open: bool, content: Markup) -> Markup {
-    html! {
-        details .section open[is_open] {
-            summary { h2 { (title) } }
-            (content)
-        }
-    }
 }
 
 fn figures(url: &ServerUrl, detail: &PublicServerDetail) -> Markup {
