@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use maud::{Markup, html};
 
+use super::layout::folded;
 use crate::web::PublicUrl;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
 use crate::web::texts::text;
@@ -11,8 +12,7 @@ use crate::web::texts::text;
 /// The section of the page of a server or a player. `page` is the path of the page, and `alt`
 /// describes the image.
 pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
-    html! {
-        h2 { (text!("banners-heading")) }
+    let content = html! {
         p .soft { (text!("banners-frame")) }
         (field(&text!("banners-frame-html"), "frame", &frame_code(public_url, page, alt)))
         p .soft { (text!("banners-codes")) }
@@ -27,7 +27,8 @@ pub(super) fn section(public_url: &PublicUrl, page: &str, alt: &str) -> Markup {
                 (field(&text!("banners-bbcode", size = title(size)), &id("bbcode"), &bbcode(public_url, page, size)))
             }
         }
-    }
+    };
+    folded(&text!("banners-heading"), false, content)
 }
 
 fn title(size: BannerSize) -> Cow<'static, str> {
