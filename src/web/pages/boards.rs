@@ -253,22 +253,37 @@ async fn all_rankings(context: &WebContext, place: &Place<'_>) -> Result<Section
         (heading(&boards[0].0.head, all_windows, path, None, week_coverage))
         @if boards.iter().all(|(board, _)| board.entries.is_empty()) {
             p { (text!("boards-no-player")) " " (text!("seen-playing-listed")) }
-        } @else { div .grid {
-            @for (board, previous) in &boards {
-                @let (title, unit) = ranking_name(board.head.ranking);
-                @let link = format!("{path}?window={}&ranking={}#boards", names::value(&shown), board.head.ranking.name());
-                section {
-                    h3 { a href=(link) { (title) } span .soft { ", " (unit) } }
-                    p .soft { (ranking_meaning(board.head.ranking).0) }
-                    (board.table(previous))
-                    @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { (text!("boards-all-players", count = board.head.size)) } } }
+        } @else {
+            // Everybody who has played is listed by time.
+            (find_form(path, &shown, Ranking::Time))
+            div .grid {
+                @for (board, previous) in &boards {
+                    @let (title, unit) = ranking_name(board.head.ranking);
+                    @let link = format!("{path}?window={}&ranking={}#boards", names::value(&shown), board.head.ranking.name());
+                    section {
+                        h3 { a href=(link) { (title) } span .soft { ", " (unit) } }
+                        p .soft { (ranking_meaning(board.head.ranking).0) }
+                        (board.table(previous))
+                        @if board.head.size > u64::from(TOP_ENTRIES) { p { a href=(link) { (text!("boards-all-players", count = board.head.size)) } } }
+                    }
                 }
             }
-        } }
+        }
     };
     let query = window.map(|_| format!("window={}", names::value(&shown)));
     let choice = window.map(|_| text!("boards-rankings-of", window = shown.as_str()).into_owned());
     Ok(Section { choice, query, markup })
+}
+
+fn find_form(path: &str, window: &str, ranking: Ranking) -> Markup {
+    html! {
+        form .filters action={ (path) "#boards" } {
+            input type="hidden" name="window" value=(window);
+            input type="hidden" name="ranking" value=(ranking.name());
+            div { label for="board-player" { (text!("boards-find-player")) } input #board-player name="player" maxlength="100" required; }
+            button { (text!("find")) }
+        }
+    }
 }
 
 /// A page of the board of one ranking.
@@ -315,12 +330,7 @@ async fn one_ranking(
                 }
             }
         }
-        form .filters action={ (path) "#boards" } {
-            input type="hidden" name="window" value=(shown);
-            input type="hidden" name="ranking" value=(ranking.name());
-            div { label for="board-player" { (text!("boards-find-player")) } input #board-player name="player" maxlength="100" required; }
-            button { (text!("find")) }
-        }
+        (find_form(path, shown, ranking))
         @if let Some(name) = &not_found { p role="status" { (rich_text!("boards-not-found", name = names::plain(name))) } }
         h3 { (title) span .soft { ", " (unit) } }
         p .soft { (ranking_meaning(ranking).0) " " (ranking_meaning(ranking).1) }
