@@ -1,21 +1,24 @@
 //! Two players side by side: the weeks and servers that both have, and how often each was ahead.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::Uri;
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::format::{ago, count, day, ranking as ranking_name, short_days};
 use super::layout::{About, Page, PageResult};
-use super::player::{compare_form, ranked_score, server_name};
+use super::player::{compare_form, ranked_score, server_name, standings};
 use super::server_table::{game_path, server_path};
 use super::{names, search};
 use crate::api::requests;
 use crate::model::Ranking;
+use crate::view::board::StandingsView;
 use crate::view::{PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
@@ -53,7 +56,8 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, uri: Uri) -> Pa
         Other::Player(b) => {
             let title = text!("compare-both-names", a = plain(&a), b = plain(&b));
             let query = format!("a={}&b={}", a.player_key, b.player_key);
-            let page = Page::new(title, side_by_side(&a, &b));
+            let standings = [&a, &b].map(|player| standings(&context, player));
+            let page = Page::new(title, side_by_side(&a, &b, &join_all(standings).await));
             Ok(page.with(About { query: Some(query), ..about(false) }))
         }
         Other::Offered(players) => {
@@ -133,7 +137,8 @@ fn ahead(shared: &[Shared<'_>], ranking: Ranking) -> [u64; 3] {
     counts
 }
 
-fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
+/// `standings`: those of both players in the newest weeks.
+fn side_by_side(a: &PlayerView, b: &PlayerView, standings: &[Vec<StandingsView>]) -> Markup {
     let shared = shared(a, b);
     let link = |player: &PlayerView| html! { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } };
     let is_partial = a.weeks_more > 0 || b.weeks_more > 0;
@@ -154,6 +159,12 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
                                 @else if let Some(at_ms) = player.last_seen_ms { (ago(at_ms)) }
                                 @else { "-" }
                             }
+                        }
+                    }
+                    @for ranking in Ranking::ALL {
+                        tr {
+                            th scope="row" { (text!("search-rank", ranking = ranking_name(ranking).0)) }
+                            @for of_player in standings { td { (position(of_player, ranking)) } }
                         }
                     }
                 }
@@ -198,6 +209,14 @@ fn side_by_side(a: &PlayerView, b: &PlayerView) -> Markup {
         }
         (compare_form(a.player_key))
     }
+}
+
+/// `3 of 625`: in the running week, on the board of the game.
+fn position(standings: &[StandingsView], ranking: Ranking) -> Cow<'static, str> {
+    let running = standings.iter().filter(|week| !week.window.closed).flat_map(|week| &week.standings);
+    let ranked = running.filter(|standing| standing.ranking == ranking);
+    let found = ranked.filter_map(|standing| Some((standing.entry?.position, standing.size))).next();
+    found.map_or("-".into(), |(position, size)| text!("of-most", count = position, most = size))
 }
 
 fn row(player: &PlayerView, (a, b): &Shared<'_>) -> Markup {
@@ -279,7 +298,7 @@ mod tests {
             [("2026-W48", "s"), ("2026-W47", "t")]
         );
         assert_eq!((ahead(&both, Ranking::Elo), ahead(&both, Ranking::Time)), ([0, 1, 0], [0, 0, 0]));
-        let page = side_by_side(&a, &b).into_string();
+        let page = side_by_side(&a, &b, &[]).into_string();
         assert!(
             page.contains("1000 : <strong>1000</strong>") && page.contains("- : 1000") && !page.contains("<i>"),
             "{page}"

@@ -141,7 +141,7 @@ pub(super) async fn page(
 }
 
 /// The positions on the boards of the game in the running week and in the last closed one, of those that are in memory.
-async fn standings(context: &WebContext, player: &PlayerView) -> Vec<StandingsView> {
+pub(super) async fn standings(context: &WebContext, player: &PlayerView) -> Vec<StandingsView> {
     let windows = context.ask_shared(&requests::Windows { bytes: false }).await.unwrap_or_default();
     let closed = windows.iter().find(|window| window.is_closed_week()).map(|week| week.window.window.clone());
     let asked = iter::once(None).chain(closed.map(Some)).map(async |window| {
