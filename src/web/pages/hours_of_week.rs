@@ -7,7 +7,7 @@ use super::format::weekday as short_weekday;
 use crate::model::calendar::{DAY_MS, HOUR_MS};
 
 // The drawings are as wide as a phone, so that their text is not made smaller.
-pub(super) const LEFT: i64 = 76;
+pub(super) const LEFT: i64 = 88;
 const CELL: i64 = 9;
 pub(super) const ROW: i64 = 16;
 pub(super) const PLOT_WIDTH: i64 = 24 * CELL;

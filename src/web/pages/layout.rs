@@ -403,7 +403,7 @@ fn what_to_do(uri: &Uri, problem: &Problem) -> Markup {
     let is_of_window = is_missing || matches!(problem.kind, ProblemKind::BadRequest | ProblemKind::Conflict);
     html! {
         @match () {
-            () if has_window && is_of_window && is_of(&["/servers/", "/games/", "/tags/"]) => p {
+            () if has_window && is_of_window && is_of(&["/servers/", "/games/", "/tags/", "/embed/boards/"]) => p {
                 (text!("error-window")) " " a href={ (uri.path()) "#boards" } { (text!("error-running-week")) }
             },
             () if is_missing && is_of(&["/servers/"]) => p {

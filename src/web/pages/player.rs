@@ -168,7 +168,7 @@ fn rank(player: &PlayerView, standings: &[StandingsView]) -> Markup {
                             th scope="col" { (text!("player-ranking")) }
                             @for week in standings {
                                 th scope="col" .n { @if week.window.closed { (short_days(&week.window.window)) } @else { (text!("player-this-week")) } }
-                                th scope="col" .n { (text!("score")) }
+                                th scope="col" .n .wide-only[week.window.closed] { (text!("score")) }
                             }
                         }
                     }
@@ -193,8 +193,8 @@ fn standing(player: &PlayerView, of: Ranking, week: &StandingsView) -> Markup {
         @if let Some(StandingView { size, entry: Some(entry), .. }) = found {
             @let query = format!("?window={}&ranking={}&player={}#boards", week.window.window, of.name(), names::value(&player.name));
             td .n { a href={ (game_path(&player.game)) (query) } { (text!("of-most", count = entry.position, most = *size)) } }
-            td .n { (score(of, entry.score)) }
-        } @else { td .n { "-" } td .n { "-" } }
+            td .n .wide-only[week.window.closed] { (score(of, entry.score)) }
+        } @else { td .n { "-" } td .n .wide-only[week.window.closed] { "-" } }
     }
 }
 

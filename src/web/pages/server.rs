@@ -11,7 +11,7 @@ use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, percent, rounded, tenths};
-use super::format::{count, days_of_week, ranking as ranking_name, short_time, time};
+use super::format::{count, ranking as ranking_name, short_days, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult, folded};
@@ -365,7 +365,7 @@ fn best_player(player: &BestPlayer, ranking: Ranking, path: &str) -> Markup {
         tr {
             td .name { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
             td .n title=(all) { @if let Some(best) = best { (count(best)) } @match weeks().count() { 0 | 1 => {}, 2 => " (2\u{d7})", _ => " (\u{2265}3\u{d7})" } }
-            td .week { @if let Some(week) = weeks().max() { a href={ (path) "?window=" (week) "&ranking=" (ranking.name()) "#boards" } { (days_of_week(week)) } } }
+            td .week { @if let Some(week) = weeks().max() { a href={ (path) "?window=" (week) "&ranking=" (ranking.name()) "#boards" } title=(week) { (short_days(week)) } } }
         }
     }
 }

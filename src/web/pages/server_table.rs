@@ -82,7 +82,7 @@ fn table_of(caption: &str, servers: &[ServerSummary], is_whole: bool, has_maps: 
                                 td .wide-only { @if let Some(recent) = &server.recent { (sparkline(&text!("server-over-25-hours"), &recent.ten_minutes)) } }
                             }
                             @if has_maps { td .name { @if let Some(map) = &server.map { a href=(map_path(map)) { (names::plain(map)) } } } }
-                            td class=[is_whole.then_some("name")] { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
+                            td { @if let Some(game) = &server.game { a href=(game_path(game)) { (names::game_badge(game, Some(&server.url))) } } }
                             @if is_whole {
                                 td .n .wide-only { @if let Some(rank) = server.rank { (count(rank)) } }
                                 td { (seen(server)) }
