@@ -298,9 +298,11 @@ mod tests {
             [("2026-W48", "s"), ("2026-W47", "t")]
         );
         assert_eq!((ahead(&both, Ranking::Elo), ahead(&both, Ranking::Time)), ([0, 1, 0], [0, 0, 0]));
-        let page = side_by_side(&a, &b, &[]).into_string();
+        let page = side_by_side(&a, &b, &[Vec::new(), Vec::new()]).into_string();
         assert!(
-            page.contains("1000 : <strong>1000</strong>") && page.contains("- : 1000") && !page.contains("<i>"),
+            page.contains("1000 : <strong>1000</strong>")
+                && page.contains("- : <strong>1000</strong>")
+                && !page.contains("<i>"),
             "{page}"
         );
     }

@@ -12,7 +12,7 @@ use super::chart::{High, Series, chart, rounded};
 use super::format::count;
 use super::layout::{About, Page, PageResult};
 use super::names;
-use super::resolution::Resolution;
+use super::resolution::{Resolution, VALUES_MIN};
 use crate::api::requests;
 use crate::view::{OnlineSeriesView, SlotsView};
 use crate::web::context::WebContext;
@@ -82,18 +82,15 @@ pub(super) fn charts(
         (None, Some(tag)) => format!("tag={}&", names::value(tag)),
         (None, None) => String::new(),
     };
-    let graph = |resolution: Resolution, slots: &SlotsView| {
-        let values = players(resolution, slots);
-        let table = format!("/series?{of}series={}", resolution.name());
-        let id = format!("online-{}", resolution.name());
-        values
-            .has_values(resolution.values_min())
-            .then(|| chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table))
-    };
-    let graphs = series
-        .into_iter()
-        .flat_map(|series| shown.iter().map(|&resolution| graph(resolution, slots(resolution, series))));
-    let graphs: Vec<Markup> = graphs.flatten().collect();
+    let mut graphs = Vec::new();
+    for (&resolution, series) in shown.iter().flat_map(|resolution| series.map(|series| (resolution, series))) {
+        let values = players(resolution, slots(resolution, series));
+        if values.has_values(if graphs.is_empty() { VALUES_MIN } else { resolution.values_min() }) {
+            let table = format!("/series?{of}series={}", resolution.name());
+            let id = format!("online-{}", resolution.name());
+            graphs.push(chart(&id, &title(resolution), &unit(resolution), &values, High::Large, &table));
+        }
+    }
     html! {
         @if graphs.is_empty() { p { (text!("online-no-data")) } }
         div .charts { @for graph in graphs { (graph) } }

@@ -5,6 +5,9 @@ use serde::Deserialize;
 use super::format::utc;
 use crate::model::calendar::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
+/// Values of a graph, at least.
+pub(super) const VALUES_MIN: usize = 2;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -30,10 +33,10 @@ impl Resolution {
         }
     }
 
-    /// Fewer values are not drawn: the graph of a finer resolution shows them better.
+    /// Fewer values are not drawn if there is a graph of a finer resolution, which shows them better.
     pub fn values_min(self) -> usize {
         match self {
-            Resolution::TenMinutes | Resolution::Hours => 2,
+            Resolution::TenMinutes | Resolution::Hours => VALUES_MIN,
             Resolution::Days => 60,
             Resolution::Weeks => 8,
         }

@@ -16,7 +16,7 @@ use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult, folded};
 use super::names;
-use super::resolution::Resolution;
+use super::resolution::{Resolution, VALUES_MIN};
 use super::server_table::{self, game_path, map_path, seen, server_path};
 use super::sessions;
 use super::{availability, banners, feeds};
@@ -231,7 +231,7 @@ impl Graph {
     fn values_min(self) -> usize {
         match self {
             Graph::Players(resolution) => resolution.values_min(),
-            Graph::Ranks => 2,
+            Graph::Ranks => VALUES_MIN,
         }
     }
 
@@ -258,11 +258,14 @@ impl Graph {
 fn charts(series: &SeriesView, detail: &PublicServerDetail) -> Markup {
     let table = format!("/series/{}", names::path(&detail.server.url));
     let all: Vec<_> = Graph::all().map(|graph| (graph, graph.of(series))).collect();
-    let drawn = all.iter().map(|(graph, (newest_ms, values))| {
+    let mut drawn = Vec::new();
+    for (graph, (newest_ms, values)) in &all {
         let (newest_ms, slot_ms) = (*newest_ms, graph.resolution().slot_ms());
-        (graph, Series { newest_ms, slot_ms, values, is_running: false })
-    });
-    let drawn: Vec<_> = drawn.filter(|(graph, series)| series.has_values(graph.values_min())).collect();
+        let series = Series { newest_ms, slot_ms, values, is_running: false };
+        if series.has_values(if drawn.is_empty() { VALUES_MIN } else { graph.values_min() }) {
+            drawn.push((graph, series));
+        }
+    }
     html! {
         div .charts {
             @for (graph, series) in &drawn {

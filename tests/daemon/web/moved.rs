@@ -60,7 +60,7 @@ fn addresses_of_merged_players_lead_to_their_target() {
     for key in [first, second, third] {
         site.get(&format!("/api/v1/players/{key}")).assert_problem(404, "not_found");
         let page = site.get(&format!("/players/{key}"));
-        assert!(page.status == 404 && page.text().contains(&format!("no player has key {key}")), "{}", page.text());
+        assert!(page.status == 404 && page.text().contains("This site knows no such player."), "{}", page.text());
     }
     site.daemon.stop();
 }
@@ -77,7 +77,7 @@ fn addresses_of_removed_servers_say_so() {
     ] {
         let page = site.get(&path);
         assert_eq!(page.status, 410, "{path}: {}", page.text());
-        assert!(page.text().contains(&format!("server {SERVER} was removed")), "{path}: {}", page.text());
+        assert!(page.text().contains("was removed"), "{path}: {}", page.text());
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
     }
     for path in ["/api/v1/servers/", "/api/v1/best?server=", "/api/v1/live?server="] {
