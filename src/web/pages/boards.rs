@@ -22,7 +22,7 @@ use crate::view::board::{
 };
 use crate::web::context::WebContext;
 use crate::web::problem::{Problem, ProblemKind};
-use crate::web::query::{self, Number, Position};
+use crate::web::query::{self, Name, Number, Position};
 use crate::web::texts::{rich_text, text};
 
 /// Entries of each board where all rankings are shown.
@@ -47,7 +47,7 @@ pub(super) struct BoardParameters {
     pub window: Option<String>,
     pub ranking: Option<String>,
     pub start: Option<Position>,
-    pub player: Option<String>,
+    pub player: Option<Name>,
 }
 
 /// A part of a board.
@@ -295,7 +295,7 @@ async fn one_ranking(
 ) -> Result<Section, Problem> {
     let &Place { scope, path, all_windows, window, week_coverage, .. } = place;
     let start = parameters.start.map_or(1, Number::to);
-    let player = parameters.player.as_deref().map(str::trim).filter(|player| !player.is_empty());
+    let player = parameters.player.as_ref().map(|Name(player)| player.trim()).filter(|player| !player.is_empty());
     let mut not_found = None;
     let mut board = match player {
         None => {
