@@ -188,7 +188,9 @@ impl Engine {
                         match global.screen(server_state, &mut snapshot, family) {
                             ScreeningResult::Implausible { players } => {
                                 self.model.counts.implausible_snapshots += 1;
-                                global.apply_alive(server, server_state, &snapshot, false, players);
+                                // A greylisted server has no keys of its own, and its list may be as good as others.
+                                let with_map = server_state.record.greylist_reason.is_some();
+                                global.apply_alive(server, server_state, &snapshot, with_map, players);
                             }
                             ScreeningResult::Credible(credible) => {
                                 self.model.counts.snapshots += 1;
