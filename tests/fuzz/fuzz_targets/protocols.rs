@@ -32,11 +32,9 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
         WireFormat::GameSpy3 => &[b"\x09\x00\x00\x00\x07", b"\x00\x00\x00\x00\x07splitnum\0"],
         WireFormat::Unreal2 => &[b"\x80\0\0\0\0", b"\x80\0\0\0\x02"],
         WireFormat::AllSeeingEye => &[b"EYE1"],
-        WireFormat::Samp => &[
-            b"SAMP\x0a\0\0\x01\x61\x1ep\0\0\0\x07",
-            b"SAMP\x0a\0\0\x01\x61\x1ei",
-            b"SAMP\x0a\0\0\x01\x61\x1ec",
-        ],
+        WireFormat::Samp => {
+            &[b"SAMP\x0a\0\0\x01\x61\x1ep\0\0\0\x07", b"SAMP\x0a\0\0\x01\x61\x1ei", b"SAMP\x0a\0\0\x01\x61\x1ec"]
+        }
         WireFormat::Doom3 => &[b"\xff\xffinfoResponse\0\0\0\0\x07"],
         WireFormat::QuakeWars => &[b"\xff\xffinfoExResponse\0\0\0\0\x07"],
         WireFormat::Teeworlds => &[
@@ -44,10 +42,7 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
             b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffiext7\0",
             b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xffiex+7\0",
         ],
-        WireFormat::Teeworlds7 => &[
-            b"\x04\0\0\0\0\0\x07\x05",
-            b"\x21\0\0\0\x07abcd\xff\xff\xff\xffinf3\x07",
-        ],
+        WireFormat::Teeworlds7 => &[b"\x04\0\0\0\0\0\x07\x05", b"\x21\0\0\0\x07abcd\xff\xff\xff\xffinf3\x07"],
         WireFormat::MinecraftStatus => &[b"\x80\x10\0\xfd\x0f{", b"\x10\0\x0e{"],
         WireFormat::FiveM => &[
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -65,11 +60,12 @@ fn openings(format: WireFormat) -> &'static [&'static [u8]] {
             b"\x01\0\0\0\0\0\0\0\0\x07",
             b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0",
         ],
-        WireFormat::AssaultCube => &[
-            b"\x01\0\0\0\0\0\0\0\0\x07\x80\xb3\x04\0",
-            b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0",
-        ],
-        WireFormat::RedEclipse => &[b"\x01\0\0\0\0\0\0\0\0\x07", b"\x01\0\0\0\0\0\0\0\0\x07\x02\x08\x80\xdc\0\x02\0\x0a\x10\x04\0\0e\0h\0"],
+        WireFormat::AssaultCube => {
+            &[b"\x01\0\0\0\0\0\0\0\0\x07\x80\xb3\x04\0", b"\0\x01\xff\0\0\0\0\0\0\0\0\x07\xff\x69\0"]
+        }
+        WireFormat::RedEclipse => {
+            &[b"\x01\0\0\0\0\0\0\0\0\x07", b"\x01\0\0\0\0\0\0\0\0\x07\x02\x08\x80\xdc\0\x02\0\x0a\x10\x04\0\0e\0h\0"]
+        }
         WireFormat::Zandronum => &[b"\xff\x77\x5d\x56\x00\x07\0\0\0", b"\x04"],
         WireFormat::Odamex => &[b"\x03\x20\x03\xad\x00\x0b\0\0\x07\0\0\0\x07\0\0\0\x07\0\0\x0011.0.0\0"],
         WireFormat::Armagetron => &[b"\0\x33\0\0"],
