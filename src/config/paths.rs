@@ -67,8 +67,8 @@ pub(super) fn check_files(config: &Config) -> PathReport {
     found
 }
 
-/// Notes for root, who may read every file and use every port: what the owner of state_dir, as which the daemon runs,
-/// may not. `file`: the configuration.
+/// Notes for root, whose own permissions say nothing: files and ports that the owner of state_dir may not use. The daemon
+/// runs as that user. `file`: the configuration.
 pub(super) fn notes_on_owner(config: &Config, file: &Path) -> Vec<Finding> {
     let owner = fs::metadata(&config.state_dir).ok().and_then(|dir| User::from_uid(dir.uid().into()).ok()?);
     let Some(owner) = owner.filter(|owner| geteuid().is_root() && !owner.uid.is_root()) else { return Vec::new() };
@@ -78,9 +78,6 @@ pub(super) fn notes_on_owner(config: &Config, file: &Path) -> Vec<Finding> {
     let files = [
         ("this file", file),
         ("archive.password_file", &archive.password_file),
-        ("archive.tls_ca", &archive.tls_ca),
-        ("archive.tls_cert", &archive.tls_cert),
-        ("archive.tls_key", &archive.tls_key),
         ("web.tls_cert", &web.tls_cert),
         ("web.tls_key", &web.tls_key),
         ("site.logo", &site.logo),
@@ -88,7 +85,8 @@ pub(super) fn notes_on_owner(config: &Config, file: &Path) -> Vec<Finding> {
         ("geo.database", &config.geo.database),
     ];
     let name = &owner.name;
-    let unreadable = files.into_iter().filter(|(_, path)| !path.as_os_str().is_empty());
+    let files = files.into_iter().chain(archive.tls_files());
+    let unreadable = files.filter(|(_, path)| !path.as_os_str().is_empty());
     let unreadable = unreadable.filter(|(_, path)| !may_read(path, owner.uid, &groups));
     let note =
         |(key, path): (_, &Path)| (key, format!("{name}, the owner of state_dir, cannot read {}", path.display()));

@@ -56,7 +56,7 @@ pub(super) struct AnswerCache {
 struct ComputeQueue {
     computing: Semaphore,
     waiting: Semaphore,
-    /// How many of both each client has.
+    /// Requests of each client that are computed or wait.
     of_clients: Mutex<FxHashMap<IpAddr, usize>>,
 }
 
