@@ -75,7 +75,7 @@ const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 ///                                             query of a URL, which may hold an API key, is not printed
 ///
 /// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have a port below
-/// 1024, are dropped and counted. So are more than 50,000 servers of a list of masters, or 64 on one address, unless
+/// 1024, are dropped and counted. So are more than 50,000 servers of a list of masters, or 64 on one address (or IPv6 /64), unless
 /// --force is given.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("list").args(["file", "masters"]).required(true))]

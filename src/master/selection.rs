@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use cidr::IpCidr;
+use cidr::{IpCidr, IpInet};
 
 use crate::limits::{IMPORTED_SERVERS_MAX, IMPORTED_SERVERS_PER_ADDRESS_MAX};
 use crate::model::ServerUrl;
@@ -29,7 +29,7 @@ pub struct AddressRules {
     pub opt_out: Vec<IpCidr>,
     /// The most servers of a list.
     pub servers_max: usize,
-    /// The most servers of a list on one address.
+    /// The most servers of a list on one IPv4 address, or in one IPv6 /64.
     pub servers_per_address_max: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct DroppedCounts {
     pub opted_out: u64,
     /// The port is below 1024, where no game server is.
     pub low_port: u64,
-    /// More servers on their address than a list may have.
+    /// More servers on their address, or in the /64 of their IPv6 address, than a list may have.
     pub same_address: u64,
     /// More servers than a list may have.
     pub too_many: u64,
@@ -69,8 +69,9 @@ impl Selection {
         rules: &AddressRules,
     ) -> Result<Selection, ServerUrlError> {
         let mut selection = Selection::default();
-        let mut by_address: HashMap<IpAddr, usize> = HashMap::new();
+        let mut by_address: HashMap<IpCidr, usize> = HashMap::new();
         for (address, scheme) in servers {
+            let one_address = network_of_one(address.ip());
             if address.port() < PORT_MIN {
                 selection.dropped.low_port += 1;
             } else if !is_unicast(address.ip()) || !(rules.allow_private || is_public(address.ip())) {
@@ -79,10 +80,10 @@ impl Selection {
                 selection.dropped.opted_out += 1;
             } else if selection.urls.len() >= rules.servers_max {
                 selection.dropped.too_many += 1;
-            } else if by_address.get(&address.ip()).is_some_and(|&servers| servers >= rules.servers_per_address_max) {
+            } else if by_address.get(&one_address).is_some_and(|&servers| servers >= rules.servers_per_address_max) {
                 selection.dropped.same_address += 1;
             } else {
-                *by_address.entry(address.ip()).or_default() += 1;
+                *by_address.entry(one_address).or_default() += 1;
                 selection.urls.push(parse_server_url(&format!("{scheme}://{address}"))?);
             }
         }
@@ -118,6 +119,12 @@ impl fmt::Display for DroppedCounts {
             reasons.iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}")).collect();
         f.write_str(&texts.join(", "))
     }
+}
+
+/// An IPv4 address, or the /64 of an IPv6 address: whoever has one such address has all of them.
+fn network_of_one(ip: IpAddr) -> IpCidr {
+    let bits = if ip.is_ipv4() { 32 } else { 64 };
+    IpInet::new(ip, bits).expect("a prefix is not longer than an address").network()
 }
 
 /// Checks that servers of a scheme can be scanned. The error names the nearest scheme.
@@ -167,6 +174,10 @@ mod tests {
         let (urls, dropped) = select(&texts, false);
         assert_eq!(urls.len(), 7);
         assert_eq!(dropped, "3 too many on one address, 2 too many in the list");
+        let of_one_host =
+            ["[2a01:4f8::1]:2222", "[2a01:4f8::2]:2222", "[2a01:4f8::3:0:0:7]:2222", "[2a01:4f8:0:1::1]:2222"];
+        let (urls, dropped) = select(&of_one_host, false);
+        assert_eq!((urls.len(), &*dropped), (3, "1 too many on one address"));
     }
 
     #[test]
