@@ -262,10 +262,11 @@ impl CheckpointFiles {
         is_due && !deltas.is_empty() && self.merge.is_none()
     }
 
-    /// Begins to merge the files. The database must have their changes. Without space for a copy of them and `reserve`
-    /// bytes the files stay.
+    /// Begins to merge the files. The database must have their changes. Without space for one and a half bases and `reserve`
+    /// bytes the files stay: most changes replace others, so the next base is hardly larger. A merge that needs more ends
+    /// itself ([`merge`]).
     pub(super) fn begin_merge(&mut self, reserve: u64) {
-        let bytes: u64 = self.files.iter().map(|file| file.bytes).sum();
+        let bytes = self.files.first().map_or(0, |base| base.bytes / 2 * 3);
         if let Err(error) = check_space(&self.dir, bytes.saturating_add(reserve)) {
             return warn_not_merged(&error.with_causes());
         }
