@@ -107,6 +107,17 @@ pub(super) fn apply_requested(state_dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
+/// Withdraws a correction whose log is moved away.
+pub(super) fn withdraw(state_dir: &Path) -> Result<(), LogError> {
+    let path = ClockCorrection::path(state_dir);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        removed => removed.map_err(LogError::io("remove", &path))?,
+    }
+    sync_dir(state_dir)?;
+    remove_dir(&state_dir.join("log.corrected"))
+}
+
 fn remove_dir(dir: &Path) -> Result<(), LogError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(LogError::io("remove", dir)(error)),
@@ -158,6 +169,22 @@ mod tests {
         assert_eq!(times(&log_dir(dir)), right.step_by(1_000).collect::<Vec<_>>());
         assert!(!ClockCorrection::path(dir).exists());
         LogWriter::open(&WriterSettings::new(log_dir(dir)), 1, BEGAN_MS).unwrap();
+    }
+
+    #[test]
+    fn withdrawn_correction_needs_no_log() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path();
+        append(&log_dir(dir), 1, BEGAN_MS..BEGAN_MS + 30_000);
+        ClockCorrection::new(7, 8 * DAY_MS).request(dir).unwrap();
+        fs::create_dir(dir.join("log.corrected")).unwrap();
+        fs::rename(log_dir(dir), dir.join("log.damaged-1")).unwrap();
+        assert!(apply_requested(dir).is_err());
+        for _ in 0..2 {
+            withdraw(dir).unwrap();
+            apply_requested(dir).unwrap();
+        }
+        assert!(!dir.join("log.corrected").exists());
     }
 
     /// A correction that was killed at any point is completed by the next start.

@@ -270,6 +270,8 @@ fn repair_opened(
     let Some(mut repair) = repair else { return Ok(None) };
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
     state.write_checkpoint(last_seq)?;
+    // Its events are in the state, or lost.
+    super::clock_correction::withdraw(dir)?;
     let log = log_dir(dir);
     let free_name = (1..).map(|n| dir.join(format!("log.damaged-{n}"))).find(|path| !path.exists());
     let moved_to = free_name.expect("some number is not used");
