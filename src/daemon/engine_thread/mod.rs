@@ -497,6 +497,8 @@ impl EngineThread {
     /// the names must be on disk.
     fn remove_names_from_log(&mut self) {
         match () {
+            // The log on disk does not have the request yet.
+            () if self.name_removal == NameRemoval::AfterPause => (),
             // The newest segment may have one of the names: all wait for its end.
             () if self.is_following() => self.name_removal = NameRemoval::AtNextSegment,
             () if self.log.is_shared() => self.remove_names_after_checkpoint(),
