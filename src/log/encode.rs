@@ -163,7 +163,10 @@ impl Encoder {
 
     fn encode_rebuild(&mut self, t_ms: i64, step: &RebuildStep, out: &mut Vec<u8>) {
         match step {
-            RebuildStep::Types { .. } | RebuildStep::Begin { .. } | RebuildStep::End {} => {
+            RebuildStep::Types { .. }
+            | RebuildStep::Begin { .. }
+            | RebuildStep::GiveUp { .. }
+            | RebuildStep::End {} => {
                 self.put_head(KIND_REBUILD, t_ms, out);
                 put_json(step, out);
             }

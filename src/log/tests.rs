@@ -179,8 +179,9 @@ fn any_rebuild_step() -> impl Strategy<Value = RebuildStep> {
     let players = prop::collection::vec(player, 0..4)
         .prop_map(move |players| RebuildStep::Players(RebuiltPlayers { window, players }));
     let begin = RebuildStep::Begin { windows: vec![WindowState { window, start_ms: i64::MIN, end_ms: 7 }] };
+    let give_up = RebuildStep::GiveUp { windows: vec![window] };
     let types = any::<Option<i64>>().prop_map(|from_ms| RebuildStep::Types { from_ms });
-    prop_oneof![3 => of_server, 3 => players, 1 => types, 1 => Just(begin), 1 => Just(RebuildStep::End {})]
+    prop_oneof![3 => of_server, 3 => players, 1 => types, 1 => Just(begin), 1 => Just(give_up), 1 => Just(RebuildStep::End {})]
 }
 
 fn any_event() -> impl Strategy<Value = LogEvent> {

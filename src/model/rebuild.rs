@@ -24,6 +24,10 @@ pub enum RebuildStep {
     },
     Server(Box<RebuiltServer>),
     Players(RebuiltPlayers),
+    /// These windows are not replaced any more, and keep the rows that they have.
+    GiveUp {
+        windows: Vec<WindowKey>,
+    },
     End {},
 }
 
@@ -74,7 +78,10 @@ impl RebuildStep {
         match self {
             RebuildStep::Server(of_server) => of_server.rows.len() + of_server.removed.len() + of_server.maps.len(),
             RebuildStep::Players(RebuiltPlayers { players, .. }) => players.len(),
-            RebuildStep::Types { .. } | RebuildStep::Begin { .. } | RebuildStep::End {} => 0,
+            RebuildStep::Types { .. }
+            | RebuildStep::Begin { .. }
+            | RebuildStep::GiveUp { .. }
+            | RebuildStep::End {} => 0,
         }
     }
 
@@ -88,7 +95,10 @@ impl RebuildStep {
             RebuildStep::Players(RebuiltPlayers { players, .. }) => {
                 players.iter_mut().map(|it| (&*it.game, &mut it.name, None)).collect()
             }
-            RebuildStep::Types { .. } | RebuildStep::Begin { .. } | RebuildStep::End {} => Vec::new(),
+            RebuildStep::Types { .. }
+            | RebuildStep::Begin { .. }
+            | RebuildStep::GiveUp { .. }
+            | RebuildStep::End {} => Vec::new(),
         }
     }
 }

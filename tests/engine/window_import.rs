@@ -258,6 +258,22 @@ fn type_added_during_recomputation_is_complete() {
 }
 
 #[test]
+fn type_is_complete_though_a_recomputation_is_given_up() {
+    let mut fixture = Fixture::new(60);
+    let windows = fixture.state().engine.model().recomputable_windows(i64::MIN);
+    let week = windows.iter().map(|state| state.window).collect();
+    fixture.state().apply_rebuild(&RebuildStep::Begin { windows }).expect("a store");
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.state().engine.start_rebuild(i64::MIN);
+    fixture.state().apply_rebuild(&RebuildStep::GiveUp { windows: week }).expect("a store");
+    assert_eq!(fixture.state().engine.model().types_to_rebuild(), [WindowType::ALL_TIME]);
+    assert!(fixture.state().engine.model().recomputed_windows().is_empty());
+    fixture.begin();
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+}
+
+#[test]
 fn type_added_during_import_is_complete() {
     let mut fixture = Fixture::new(60);
     fixture.state().engine.reload(settings(&["all-time"]));

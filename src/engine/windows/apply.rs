@@ -24,6 +24,7 @@ impl Engine {
                 }
             }
             RebuildStep::Players(_) => {}
+            RebuildStep::GiveUp { windows } => self.model.global.give_up_import(windows),
             RebuildStep::End {} => self.end_rebuild(),
         }
         Ok(())
@@ -162,7 +163,7 @@ impl GlobalState {
         self.meta.importing.contains(&window)
     }
 
-    fn drop_imported_boards(&mut self) {
+    pub(super) fn drop_imported_boards(&mut self) {
         self.meta.importing.iter().for_each(|window| self.board_cache.remove(*window));
     }
 

@@ -82,6 +82,12 @@ impl GlobalState {
             && self.meta.importing.iter().all(|importing| importing.kind != window.kind)
     }
 
+    pub(super) fn give_up_import(&mut self, windows: &[WindowKey]) {
+        self.drop_imported_boards();
+        self.meta.importing.retain(|window| !windows.contains(window));
+        self.pending.meta = true;
+    }
+
     fn has_rebuilding_type(&self, window: WindowKey) -> bool {
         self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind)
     }
@@ -117,12 +123,6 @@ impl ReadModel {
         let types = self.types_to_rebuild();
         let recomputed = self.global.meta.importing.iter().filter(|window| !types.contains(&window.kind));
         recomputed.filter_map(|window| self.global.window_state(*window)).collect()
-    }
-
-    /// The windows of types that are being imported.
-    pub fn importing_windows_of(&self, types: &[WindowType]) -> Vec<WindowState> {
-        let of_types = self.global.meta.importing.iter().filter(|window| types.contains(&window.kind));
-        of_types.filter_map(|window| self.global.window_state(*window)).collect()
     }
 
     /// Whether the config has new or changed types.
