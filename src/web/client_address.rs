@@ -55,11 +55,13 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| in_brackets().map(IpAddr::V6)).or_else(with_port)
 }
 
-/// An IPv4 address itself, or the /64 of an IPv6 address.
+/// An IPv4 address or `::1` itself, or the /64 of an IPv6 address.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+        }
+        address => address,
     }
 }
 

@@ -45,9 +45,12 @@ pub const ANSWERS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// places at the engine.
 pub const COMPUTED_AT_ONCE_MAX: usize = 64;
 
-/// Of these and of those that wait, the most of one client, so that a single client cannot use all. It does not apply to
-/// this machine.
+/// Of these, the most of one client, so that a single client cannot use all: its further requests wait. It does not
+/// apply to this machine.
 pub const COMPUTED_PER_CLIENT_MAX: usize = 16;
+
+/// Most requests of one client that are computed or wait: a page with as many banners. It does not apply to this machine.
+pub const REQUESTS_PER_CLIENT_MAX: usize = 48;
 
 /// Most requests for different answers that wait to be computed; further ones get 503. A quarter of the
 /// connections, so enough are left for answers that are in the cache.

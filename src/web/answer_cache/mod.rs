@@ -15,12 +15,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use moka::future::Cache;
 use rustc_hash::FxHashMap;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::limits::{
     ANSWER_BYTES_MAX, ANSWERS_AGE_MAX, ANSWERS_BYTES_MAX, COMPUTE_WAITING_MAX, COMPUTED_AT_ONCE_MAX,
-    COMPUTED_PER_CLIENT_MAX, PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX,
+    COMPUTED_PER_CLIENT_MAX, PNG_COMPUTE_WAITING_MAX, PNG_COMPUTED_AT_ONCE_MAX, REQUESTS_PER_CLIENT_MAX,
 };
 use super::texts::language::Chosen;
 
@@ -56,15 +56,21 @@ pub(super) struct AnswerCache {
 struct ComputeQueue {
     computing: Semaphore,
     waiting: Semaphore,
-    /// Requests of each client that are computed or wait.
-    of_clients: Mutex<FxHashMap<IpAddr, usize>>,
+    /// Clients with requests that are computed or wait.
+    of_clients: Mutex<FxHashMap<IpAddr, OfClient>>,
+}
+
+struct OfClient {
+    /// [`COMPUTED_PER_CLIENT_MAX`]
+    computing: Arc<Semaphore>,
+    requests: usize,
 }
 
 /// A place in a queue.
 struct Place<'q> {
     queue: &'q ComputeQueue,
     client: IpAddr,
-    computing: Option<SemaphorePermit<'q>>,
+    _computing: Option<(OwnedSemaphorePermit, SemaphorePermit<'q>)>,
 }
 
 impl ComputeQueue {
@@ -79,34 +85,44 @@ impl ComputeQueue {
     /// A permit to compute an answer. `None`: too many requests wait, or too many of this client, or this one has waited
     /// too long.
     async fn enter(&self, client: IpAddr, wait_max: Duration) -> Option<Place<'_>> {
-        let mut place = self.place_of(client)?;
-        place.computing = match self.computing.try_acquire() {
-            Ok(permit) => Some(permit),
-            Err(_) => {
+        let (mut place, of_client) = self.place_of(client)?;
+        let now = of_client.clone().try_acquire_owned().ok().zip(self.computing.try_acquire().ok());
+        place._computing = match now {
+            Some(permits) => Some(permits),
+            None => {
                 let _waiting = self.waiting.try_acquire().ok()?;
-                Some(timeout(wait_max, self.computing.acquire()).await.ok()?.ok()?)
+                // In this order: a client does not hold a place of all while it waits for one of its own.
+                let permits =
+                    async { Some((of_client.acquire_owned().await.ok()?, self.computing.acquire().await.ok()?)) };
+                Some(timeout(wait_max, permits).await.ok()??)
             }
         };
         Some(place)
     }
 
-    fn place_of(&self, client: IpAddr) -> Option<Place<'_>> {
+    /// The place of a request, which is not computed yet, and the permits of its client. `None`: the client has too many.
+    fn place_of(&self, client: IpAddr) -> Option<(Place<'_>, Arc<Semaphore>)> {
+        let (computed_max, requests_max) = match client.is_loopback() {
+            true => (Semaphore::MAX_PERMITS, usize::MAX),
+            false => (COMPUTED_PER_CLIENT_MAX, REQUESTS_PER_CLIENT_MAX),
+        };
         let mut of_clients = self.of_clients.lock().expect("no code panics while holding the lock");
-        let count = of_clients.entry(client).or_default();
-        if *count >= COMPUTED_PER_CLIENT_MAX && !client.is_loopback() {
+        let new = || OfClient { computing: Arc::new(Semaphore::new(computed_max)), requests: 0 };
+        let of_client = of_clients.entry(client).or_insert_with(new);
+        if of_client.requests >= requests_max {
             return None;
         }
-        *count += 1;
-        Some(Place { queue: self, client, computing: None })
+        of_client.requests += 1;
+        Some((Place { queue: self, client, _computing: None }, of_client.computing.clone()))
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut of_clients = self.queue.of_clients.lock().expect("no code panics while holding the lock");
-        if let Some(count) = of_clients.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(of_client) = of_clients.get_mut(&self.client) {
+            of_client.requests -= 1;
+            if of_client.requests == 0 {
                 of_clients.remove(&self.client);
             }
         }
@@ -176,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_client_does_not_take_all_places() {
-        let queue = ComputeQueue::new(COMPUTED_PER_CLIENT_MAX + 2, 8);
+        let queue = ComputeQueue::new(COMPUTED_PER_CLIENT_MAX + 2, 2 * REQUESTS_PER_CLIENT_MAX);
         let [greedy, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
         let mut places = Vec::new();
         for _ in 0..COMPUTED_PER_CLIENT_MAX {
@@ -187,6 +203,19 @@ mod tests {
         places.pop();
         assert!(queue.enter(greedy, Duration::ZERO).await.is_some());
         drop(places);
+        assert!(queue.of_clients.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn page_with_many_banners_gets_all_of_them() {
+        let queue = ComputeQueue::new(4, REQUESTS_PER_CLIENT_MAX);
+        let requests = (0..REQUESTS_PER_CLIENT_MAX + 1).map(async |_| {
+            let place = queue.enter(IpAddr::from([192, 0, 2, 1]), Duration::MAX).await;
+            tokio::task::yield_now().await;
+            usize::from(place.is_some())
+        });
+        let served: usize = futures_util::future::join_all(requests).await.into_iter().sum();
+        assert_eq!(served, REQUESTS_PER_CLIENT_MAX, "only the last one is refused");
         assert!(queue.of_clients.lock().unwrap().is_empty());
     }
 
