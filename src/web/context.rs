@@ -23,6 +23,7 @@ use super::problem::{Problem, ProblemKind};
 use super::tokens::{Token, Tokens};
 use super::{Backend, Identity, PublicUrl, WebLimits, WebSettings};
 use crate::api::{Read, Status, json, requests};
+use crate::model::Scope;
 
 pub(super) struct WebContext {
     /// Empty until the state is open.
@@ -126,11 +127,13 @@ impl WebContext {
         self.backend.get().cloned().ok_or_else(starting)
     }
 
-    /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests, and [`BOARD_REQUESTS_MAX`] for boards, are at the
-    /// daemon at once; others wait here. After the timeout the request is withdrawn, and holds its place until no thread works on it.
+    /// The answer to a request. At most [`ENGINE_REQUESTS_MAX`] requests, and [`BOARD_REQUESTS_MAX`] for boards of games and
+    /// tags, are at the daemon at once; others wait here. After the timeout the request is withdrawn, and holds its place until no thread works on it.
     pub async fn ask<R: Read>(&self, request: R) -> Result<R::Answer, Problem> {
         let backend = self.backend()?;
-        let places = if request.boards().is_some() { &self.board_requests } else { &self.engine_requests };
+        // The board of a server is sorted for each request, and waits for nothing.
+        let may_wait = request.boards().is_some_and(|boards| !matches!(boards.scope, Scope::Server(_)));
+        let places = if may_wait { &self.board_requests } else { &self.engine_requests };
         let answer = timeout(self.limits.engine_timeout, async {
             let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
             backend.answer_holding(request, place).await
