@@ -113,6 +113,7 @@ impl Page {
             about.description.as_ref().map_or_else(|| site_description(identity), |text| shown(text).into());
         let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
         let (chosen, prefix) = (Chosen::of_visitor(), Chosen::of_visitor().prefix());
+        let is_reached = public_url.is_of_other_machines();
         let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
         let path = format!("{}{query}", about.path.as_deref().unwrap_or(uri.path()));
         let page = html! {
@@ -125,17 +126,19 @@ impl Page {
                     @if !about.is_hidden {
                         @let url = format!("{public_url}{prefix}{path}");
                         meta name="description" content=(description);
-                        link rel="canonical" href=(url);
-                        link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
-                        @for language in Language::iter().filter(|_| !about.is_english) {
-                            link rel="alternate" hreflang=(language.code()) href={ (public_url) "/" (language.code()) (path) };
+                        @if is_reached {
+                            link rel="canonical" href=(url);
+                            link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
+                            @for language in Language::iter().filter(|_| !about.is_english) {
+                                link rel="alternate" hreflang=(language.code()) href={ (public_url) "/" (language.code()) (path) };
+                            }
+                            meta property="og:url" content=(url);
                         }
                         meta property="og:type" content="website";
                         meta property="og:site_name" content=(site);
                         meta property="og:title" content=(title.as_ref().map_or_else(|| site.to_string(), |title| shown(title)));
                         meta property="og:description" content=(description);
-                        meta property="og:url" content=(url);
-                        @match &about.card {
+                        @match about.card.as_ref().filter(|_| is_reached) {
                             Some(card) => {
                                 @let (width, height) = BannerSize::Card.pixels();
                                 meta property="og:image" content={ (public_url) (card) };

@@ -38,18 +38,21 @@ const OF_PLAYERS: &str = ".players.xml";
 pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
     let searches: String =
         Language::iter().map(|language| format!("Disallow: /{}/search\n", language.code())).collect();
-    let text = format!(
+    let mut text = format!(
         "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\n{searches}\
-         Disallow: /api/v1/\nDisallow: /metrics\n\nSitemap: {}/sitemap.xml\n",
-        context.public_url
+         Disallow: /api/v1/\nDisallow: /metrics\n"
     );
+    if context.public_url.is_of_other_machines() {
+        text += &format!("\nSitemap: {}/sitemap.xml\n", context.public_url);
+    }
     answer("text/plain; charset=utf-8", text.into_bytes(), XML_MAX_AGE_S)
 }
 
 /// The list of the parts.
 pub(super) async fn index(State(context): State<Arc<WebContext>>) -> Result<Response, Problem> {
     let overview = overview(&context).await?;
-    let of_games = overview.games.iter().map(|game| format!("{}{OF_PLAYERS}", names::segment(&game.name)));
+    let of_games =
+        most_played(&overview.games).iter().map(|game| format!("{}{OF_PLAYERS}", names::segment(&game.name)));
     let parts = ["site.xml", "servers.xml"].map(str::to_owned).into_iter().chain(of_games);
     xml(
         CONTENT_TYPE,

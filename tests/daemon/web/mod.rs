@@ -20,6 +20,9 @@ use clqd::fleet::{FaultShares, Fleet};
 
 use crate::sandbox::{Daemon, Sandbox, WEB_WITHOUT_RATE_LIMIT, fleet, wait_until};
 
+/// The public address of [`Site::with_history`].
+const PUBLIC_URL: &str = "https://stats.example.org";
+
 /// Recorded scans of a week of several servers.
 const SCAN_LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scan-log.jsonl");
 
@@ -50,12 +53,13 @@ impl Site {
         Site { sandbox, daemon, address }
     }
 
-    /// A site whose state is that of the recorded scans, which are from 2025-W47. A test may
+    /// A site at [`PUBLIC_URL`] whose state is that of the recorded scans, which are from 2025-W47. A test may
     /// request more than a visitor.
     fn with_history() -> Site {
         let sandbox = Sandbox::new("");
         sandbox.ok(["replay".as_ref(), SCAN_LOG.as_ref(), "--state".as_ref(), sandbox.state().as_os_str()]);
-        Site::start_in(sandbox)
+        sandbox.configure(&format!("{WEB_WITHOUT_RATE_LIMIT}public_url = \"{PUBLIC_URL}\"\n"));
+        Site::of(sandbox)
     }
 
     /// Starts a daemon in a sandbox that may have a state.

@@ -12,7 +12,7 @@ use clqd::fleet::{FaultShares, Fleet, Protocol, ProtocolShares};
 use sha2::Digest as _;
 
 use super::http::Answer;
-use super::{Site, http};
+use super::{PUBLIC_URL, Site, http};
 use crate::sandbox::{fleet, fleet_of, wait_until};
 
 /// Most pages that are followed.
@@ -117,7 +117,7 @@ fn every_link_leads_to_a_page() {
             if let Some(id) = link.strip_prefix('#') {
                 assert!(html.contains(&format!(" id=\"{id}\"")), "{path}: {link}");
             }
-            let link = link.strip_prefix(&format!("http://{}", site.address)).unwrap_or(&link);
+            let link = link.strip_prefix(PUBLIC_URL).unwrap_or(&link);
             // Other languages have a test of their own.
             if LANGUAGES.iter().any(|language| link.starts_with(&format!("/{language}/"))) {
                 continue;
@@ -251,7 +251,7 @@ fn other_sites_show_feeds_and_frames() {
         assert_eq!(answer.header("content-type"), Some("application/atom+xml; charset=utf-8"), "{feed}");
         let document = roxmltree::Document::parse(answer.text()).unwrap_or_else(|error| panic!("{feed}: {error}"));
         let of = |name: &str| document.descendants().filter(|node| node.tag_name().name() == name).collect::<Vec<_>>();
-        let week = format!("http://{}{page}?window=2025-W47", site.address);
+        let week = format!("{PUBLIC_URL}{page}?window=2025-W47");
         assert!(of("id").iter().any(|id| id.text() == Some(&*week)), "{}", answer.text());
         let contents = of("content");
         assert!(
@@ -359,6 +359,13 @@ fn site_has_the_name_colour_and_links_of_the_operator() {
     assert_eq!(answer.header("content-security-policy"), Some("default-src 'none'"));
     let robots = site.get("/robots.txt");
     assert!(robots.text().ends_with("\nSitemap: https://stats.example.org/sitemap.xml\n"), "{}", robots.text());
+    site.daemon.stop();
+    // A search engine that reaches it through a proxy would take 127.0.0.1 for its address.
+    let site = Site::start("");
+    for path in ["/", "/games", "/robots.txt"] {
+        let answer = site.get(path);
+        assert!(!answer.text().contains("http://127."), "{path}: {}", answer.text());
+    }
     site.daemon.stop();
 }
 
@@ -518,8 +525,7 @@ fn sitemap_paths(site: &Site, path: &str) -> Vec<String> {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")), "{path}");
     let document = roxmltree::Document::parse(answer.text()).unwrap_or_else(|error| panic!("{path}: {error}"));
     let places = document.descendants().filter(|node| node.tag_name().name() == "loc");
-    let origin = format!("http://{}", site.address);
-    places.map(|node| node.text().and_then(|url| url.strip_prefix(&origin)).expect("a URL").to_owned()).collect()
+    places.map(|node| node.text().and_then(|url| url.strip_prefix(PUBLIC_URL)).expect("a URL").to_owned()).collect()
 }
 
 #[test]
@@ -533,8 +539,7 @@ fn every_address_of_the_sitemap_is_a_page_with_a_card() {
     for path in &paths {
         let answer = site.get(path);
         assert_eq!(answer.status, 200, "{path}");
-        let origin = format!("http://{}", site.address);
-        let own = format!("<link rel=\"canonical\" href=\"{origin}{path}\">");
+        let own = format!("<link rel=\"canonical\" href=\"{PUBLIC_URL}{path}\">");
         assert!(answer.text().contains(&own), "{path}: {own}");
     }
     for kind in ["/servers/", "/players/"] {
@@ -542,7 +547,7 @@ fn every_address_of_the_sitemap_is_a_page_with_a_card() {
         let answer = site.get(path);
         let html = answer.text();
         let card = html.split("property=\"og:image\" content=\"").nth(1).and_then(|rest| rest.split('"').next());
-        let card = card.and_then(|url| url.strip_prefix(&format!("http://{}", site.address))).expect("a card");
+        let card = card.and_then(|url| url.strip_prefix(PUBLIC_URL)).expect("a card");
         let image = site.get(card);
         assert_eq!((image.status, image.header("content-type")), (200, Some("image/png")), "{card}");
     }
