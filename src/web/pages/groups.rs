@@ -13,7 +13,7 @@ use super::layout::{About, Page, PageResult};
 use super::online;
 use super::resolution::Resolution;
 use super::server_table::{self, game_path, tag_path};
-use super::{busiest_servers, feeds, names, overview};
+use super::{GROUPS, busiest_servers, feeds, most_played, names, overview};
 use crate::api::ServerFilter;
 use crate::model::scope::Scope;
 use crate::model::shown_text;
@@ -55,7 +55,7 @@ fn table(
             caption { (caption) }
             thead { tr { th scope="col" { (title) } th scope="col" .n { (text!("servers-heading")) } th scope="col" .n { (text!("player-count")) } } }
             tbody {
-                @for group in groups {
+                @for group in most_played(groups) {
                     tr {
                         td .name { a href=(path(&group.name)) { (name(&group.name)) } }
                         td .n { (count(group.servers_online)) }
@@ -65,6 +65,7 @@ fn table(
             }
         }
         @if groups.is_empty() { p { (text!("none")) } }
+        @if groups.len() > GROUPS { p { (text!("groups-most-played", count = GROUPS, most = groups.len())) } }
     }
 }
 

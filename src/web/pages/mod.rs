@@ -54,7 +54,7 @@ use super::context::WebContext;
 use super::problem::Problem;
 use crate::api::{ServerFilter, requests};
 use crate::model::server_page::ServerOrder;
-use crate::view::{Overview, ServerSummary};
+use crate::view::{GroupOverview, Overview, ServerSummary};
 
 /// Most requests to find the first matching servers. Each request examines 10,000 servers, which
 /// takes the engine some 2 ms.
@@ -116,6 +116,14 @@ async fn icon() -> Result<Response, Problem> {
 
 async fn overview(context: &WebContext) -> Result<Arc<Overview>, Problem> {
     context.ask_shared(&requests::Overview {}).await
+}
+
+/// Games or tags that a page lists: a server may call its game as it likes, so there may be as many as servers.
+const GROUPS: usize = 300;
+
+/// The first of a list: those with most players.
+fn most_played(groups: &[GroupOverview]) -> &[GroupOverview] {
+    &groups[..groups.len().min(GROUPS)]
 }
 
 /// Servers online that match, those with most players first. Beyond [`SERVER_REQUESTS_MAX`] times

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::format::count;
 use super::layout::{Page, PageResult};
-use super::{names, overview, server_table};
+use super::{most_played, names, overview, server_table};
 use crate::api::ServerFilter;
 use crate::api::requests::{self, ServerPage};
 use crate::geo;
@@ -102,7 +102,7 @@ type FilterOption = (String, String, u64);
 
 fn options(groups: &[GroupOverview], text: impl Fn(&str) -> String) -> Vec<FilterOption> {
     let option = |group: &GroupOverview| (group.name.clone(), text(&group.name), group.servers_online);
-    let mut options: Vec<FilterOption> = groups.iter().map(option).collect();
+    let mut options: Vec<FilterOption> = most_played(groups).iter().map(option).collect();
     options.sort_by_key(|(_, text, _)| text.to_lowercase());
     options
 }

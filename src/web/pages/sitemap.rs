@@ -12,7 +12,7 @@ use strum::IntoEnumIterator;
 
 use super::layout::{XML_MAX_AGE_S, xml};
 use super::server_table::{game_path, map_path, server_path, tag_path};
-use super::{boards, busiest_servers, names, overview};
+use super::{boards, busiest_servers, most_played, names, overview};
 use crate::api::{ServerFilter, requests};
 use crate::model::Ranking;
 use crate::model::scope::Scope;
@@ -72,8 +72,8 @@ pub(super) async fn part(
         "site.xml" => {
             let overview = overview(&context).await?;
             let maps = context.ask(requests::Maps { text: None, count: MAPS }).await?;
-            let games = overview.games.iter().map(|game| game_path(&game.name));
-            let tags = overview.tags.iter().map(|tag| tag_path(&tag.name));
+            let games = most_played(&overview.games).iter().map(|game| game_path(&game.name));
+            let tags = most_played(&overview.tags).iter().map(|tag| tag_path(&tag.name));
             let maps = maps.iter().map(|map| map_path(&map.map));
             FIXED.map(str::to_owned).into_iter().chain(games).chain(tags).chain(maps).collect()
         }

@@ -525,6 +525,7 @@ mover-score = Wert vom { $time }.
 groups-games-caption = Spiele, für die Server online sind
 groups-tags = Tags
 groups-tags-caption = Tags von Servern, die online sind
+groups-most-played = Die { $count } mit den meisten Spielern, von { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Spiel { $name }
 groups-tag = Tag { $name }

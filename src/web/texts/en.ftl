@@ -530,6 +530,7 @@ mover-score = Score of { $time }.
 groups-games-caption = Games with servers online
 groups-tags = Tags
 groups-tags-caption = Tags of servers that are online
+groups-most-played = The { $count } with most players, of { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Game { $name }
 groups-tag = Tag { $name }

@@ -533,6 +533,7 @@ mover-score = Puntuación del { $time }.
 groups-games-caption = Juegos con servidores online
 groups-tags = Etiquetas
 groups-tags-caption = Etiquetas de los servidores online
+groups-most-played = Los { $count } con más jugadores, de { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Juego { $name }
 groups-tag = Etiqueta { $name }

@@ -556,6 +556,7 @@ mover-score = Score du { $time }.
 groups-games-caption = Jeux avec des serveurs en ligne
 groups-tags = Tags
 groups-tags-caption = Tags des serveurs en ligne
+groups-most-played = Les { $count } avec le plus de joueurs, sur { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Jeu { $name }
 groups-tag = Tag { $name }

@@ -533,6 +533,7 @@ mover-score = Wynik z { $time }.
 groups-games-caption = Gry z serwerami online
 groups-tags = Tagi
 groups-tags-caption = Tagi serwerów online
+groups-most-played = { $count } z największą liczbą graczy, z { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Gra { $name }
 groups-tag = Tag { $name }

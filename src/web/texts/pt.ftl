@@ -529,6 +529,7 @@ mover-score = Pontuação de { $time }.
 groups-games-caption = Jogos com servidores online
 groups-tags = Tags
 groups-tags-caption = Tags de servidores online
+groups-most-played = Os { $count } com mais jogadores, de { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Jogo { $name }
 groups-tag = Tag { $name }

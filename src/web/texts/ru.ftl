@@ -539,6 +539,7 @@ mover-score = Результат от { $time }.
 groups-games-caption = Игры с серверами онлайн
 groups-tags = Теги
 groups-tags-caption = Теги серверов онлайн
+groups-most-played = { $count } с наибольшим числом игроков, из { $most }.
 # The heading of the page of a game, and of that of a tag.
 groups-game = Игра { $name }
 groups-tag = Тег { $name }
