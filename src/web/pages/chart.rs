@@ -113,7 +113,7 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
     html! {
         figure {
             h3 { (title) }
-            p .soft { (figures(series.values, high)) }
+            p .soft { (figures(series, high)) }
             svg .chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-labelledby={ (id) "-title" }
                 data-values=(values(series.values)) data-newest=(series.slot_start_ms(series.values.len().saturating_sub(1))) data-slot=(series.slot_ms) data-left=(LEFT) data-width=(PLOT_WIDTH) {
                 title id={ (id) "-title" } {
@@ -152,9 +152,12 @@ pub(super) fn chart(id: &str, title: &str, unit: &str, series: &Series<'_>, high
 }
 
 /// `now 12 · peak 35 · mean 20`.
-fn figures(values: &[Option<f64>], high: High) -> String {
-    let known: Vec<f64> = values.iter().flatten().copied().collect();
-    let now = values.last().copied().flatten().map(|now| text!("chart-now", value = rounded(now)));
+fn figures(series: &Series<'_>, high: High) -> String {
+    let known: Vec<f64> = series.values.iter().flatten().copied().collect();
+    // The last week of a player may be long ago; other series go on until now.
+    let is_now = series.slot_ms < WEEK_MS || series.is_running;
+    let now =
+        series.values.last().copied().flatten().filter(|_| is_now).map(|now| text!("chart-now", value = rounded(now)));
     let peak = match high {
         High::Large | High::LargeFromSmallest => {
             known.iter().copied().reduce(f64::max).map(|peak| text!("chart-peak", value = rounded(peak)))
@@ -401,9 +404,15 @@ mod tests {
 
     #[test]
     fn graphs_have_figures_and_few_values_no_graph() {
-        assert_eq!(figures(&[Some(1.0), None, Some(4.5)], High::Large), "now 4.5 \u{b7} peak 4.5 \u{b7} mean 2.8");
-        assert_eq!(figures(&[Some(1.0), None], High::Small), "best 1 \u{b7} mean 1");
-        assert_eq!(figures(&[None], High::Large), "");
+        let of = |values, slot_ms, is_running| Series { newest_ms: 0, slot_ms, values, is_running };
+        let values = [Some(1.0), None, Some(4.5)];
+        for (slot_ms, is_running) in [(DAY_MS, false), (WEEK_MS, true)] {
+            let shown = figures(&of(&values, slot_ms, is_running), High::Large);
+            assert_eq!(shown, "now 4.5 \u{b7} peak 4.5 \u{b7} mean 2.8");
+        }
+        assert_eq!(figures(&of(&values, WEEK_MS, false), High::Large), "peak 4.5 \u{b7} mean 2.8");
+        assert_eq!(figures(&of(&[Some(1.0), None], DAY_MS, false), High::Small), "best 1 \u{b7} mean 1");
+        assert_eq!(figures(&of(&[None], DAY_MS, false), High::Large), "");
         let series = Series { newest_ms: 0, slot_ms: 1, values: &[Some(1.0), None, Some(2.0)], is_running: false };
         assert!(series.has_values(2) && !series.has_values(3));
     }

@@ -95,7 +95,7 @@ fn until(open: bool, end_ms: i64) -> Markup {
 
 /// How long somebody was there in so many sessions.
 fn length(ms: i64, sessions: u64) -> String {
-    if sessions == 1 && ms < MINUTE_MS { text!("sessions-once").into_owned() } else { duration(ms) }
+    if sessions == 1 && ms == 0 { text!("sessions-once").into_owned() } else { duration(ms) }
 }
 
 fn points(points: Option<i64>) -> String {
@@ -139,7 +139,8 @@ fn days(sessions: &[SessionView]) -> Markup {
         }
     }
     let newest = days.keys().next_back().copied().unwrap_or_default();
-    let oldest = days.keys().next().map_or(newest, |&oldest| oldest.max(newest - DAYS_MAX as i64 + 1));
+    // One day more: for visitors east of UTC the newest day may be a later one.
+    let oldest = days.keys().next().map_or(newest, |&oldest| (oldest - 1).max(newest - DAYS_MAX as i64 + 1));
     let x = |ms: i64| LEFT + ms * PLOT_WIDTH / DAY_MS;
     let height = (newest - oldest + 1) * ROW + 18;
     html! {
@@ -270,7 +271,10 @@ mod tests {
 
     #[test]
     fn a_session_of_one_scan_has_no_length() {
-        assert_eq!([length(0, 1), length(0, 2), length(60_000, 1)], ["seen once", "0 min", "1 min"]);
+        assert_eq!(
+            [length(0, 1), length(0, 2), length(8_000, 1), length(60_000, 1)],
+            ["seen once", "0 min", "0 min", "1 min"]
+        );
     }
 
     #[test]
@@ -278,6 +282,7 @@ mod tests {
         // Thursday 22:00 to Friday 01:30.
         let drawn = days(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
         assert!(drawn.contains("Thu 1 Jan") && drawn.contains("Fri 2 Jan"), "{drawn}");
+        assert!(drawn.contains("Wed 31 Dec") && !drawn.contains("Tue 30 Dec"), "one day more: {drawn}");
         assert!(drawn.contains(">2:00<") && drawn.contains(">1:30<"), "{drawn}");
         assert!(drawn.contains("data-played=\"1320-1530\""), "{drawn}");
         let week = hours_of_the_week(&[session(22 * HOUR_MS, DAY_MS + 90 * 60_000)]).into_string();
