@@ -38,6 +38,7 @@ const localise = root => {
   }
 };
 localise(document);
+setInterval(() => localise(document), 60000);
 for (const zone of all('#zone')) zone.textContent = texts.zone;
 
 // Copy buttons; browsers allow them with https only.
