@@ -232,10 +232,8 @@ for (const svg of all('svg[data-played]')) {
 
 // Parts of the page follow the servers: the page is read again when something has changed.
 for (const main of all('main[data-live]')) {
-  let source = null, reading = false;
+  let source = null, isDue = false, isReading = false;
   const read = async () => {
-    if (reading) return;
-    reading = true;
     // What has changed is newer than what the browser has kept.
     const answer = await fetch(location.href, {cache: 'no-cache'}).catch(() => null);
     if (answer?.ok) {
@@ -247,13 +245,24 @@ for (const main of all('main[data-live]')) {
         if (next.innerHTML !== part.innerHTML) part.replaceChildren(...next.childNodes);
       }
     }
-    reading = false;
+  };
+  // The server uses an answer again for a second, so a page that is read at once may be the one before the change.
+  const readSoon = async () => {
+    isDue = true;
+    if (isReading) return;
+    isReading = true;
+    while (isDue) {
+      await new Promise(done => setTimeout(done, 1500));
+      isDue = false;
+      await read().catch(() => null);
+    }
+    isReading = false;
   };
   const open = () => {
     if (source || document.hidden) return;
     source = new EventSource(main.dataset.live);
     let isFirst = true;
-    const changed = () => { if (!isFirst) read(); isFirst = false; };
+    const changed = () => { if (!isFirst) readSoon(); isFirst = false; };
     ['overview', 'server'].forEach(name => source.addEventListener(name, changed));
     source.onerror = () => {
       // The server has too many streams, or is away: it connects again by itself only after an interruption.
