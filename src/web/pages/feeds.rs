@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::boards::{self, window_text};
 use super::format::{ranking as ranking_name, score, utc};
-use super::layout::{site_title, xml};
+use super::layout::{XML_MAX_AGE_S, site_title, xml};
 use super::names;
 use super::server_table::{game_path, server_path};
 use crate::api::requests;
@@ -25,6 +25,9 @@ const CONTENT_TYPE: &str = "application/atom+xml; charset=utf-8";
 
 /// Closed weeks, the newest first.
 const WEEKS: usize = 8;
+
+/// How long a feed may be kept that lacks weeks, s.
+const INCOMPLETE_MAX_AGE_S: u32 = 60;
 
 /// Of each ranking.
 const PLAYERS: u32 = 3;
@@ -57,13 +60,17 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
     boards::all_tops(context, &scope, None, 1).await?;
     let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     let closed = windows.iter().filter(|window| window.is_closed_week());
-    let mut entries = Vec::new();
+    let (mut entries, mut max_age_s) = (Vec::new(), XML_MAX_AGE_S);
     for window in closed.map(|window| &window.window).take(WEEKS) {
         match boards::all_tops(context, &scope, Some(&window.window), PLAYERS).await {
             Ok(boards) => entries.push((window, boards)),
             // The week was deleted meanwhile.
             Err(Problem { kind: ProblemKind::NotFound | ProblemKind::Conflict, .. }) => (),
-            // A feed without some of its weeks would be kept for an hour.
+            // The boards of older weeks are not in memory yet: now they are being built.
+            Err(Problem { kind: ProblemKind::Busy, .. }) => {
+                max_age_s = INCOMPLETE_MAX_AGE_S;
+                break;
+            }
             Err(problem) => return Err(problem),
         }
     }
@@ -91,7 +98,7 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
             }
         }
     };
-    xml(CONTENT_TYPE, feed)
+    xml(CONTENT_TYPE, feed, max_age_s)
 }
 
 /// The end of a window, as in RFC 3339.

@@ -365,9 +365,9 @@ pub(super) fn fragment(content: Markup) -> Result<Response, Problem> {
 pub(super) const XML_MAX_AGE_S: u32 = 3_600;
 
 /// For search engines and readers of feeds.
-pub(super) fn xml(content_type: &'static str, content: Markup) -> Result<Response, Problem> {
+pub(super) fn xml(content_type: &'static str, content: Markup, max_age_s: u32) -> Result<Response, Problem> {
     let text = html! { (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")) (content) };
-    answer(content_type, text.into_string().into_bytes(), XML_MAX_AGE_S)
+    answer(content_type, text.into_string().into_bytes(), max_age_s)
 }
 
 fn with_policy(mut response: Response) -> Response {

@@ -61,6 +61,7 @@ pub(super) async fn index(State(context): State<Arc<WebContext>>) -> Result<Resp
                 @for part in parts { sitemap { loc { (context.public_url) "/sitemap/" (part) } } }
             }
         },
+        XML_MAX_AGE_S,
     )
 }
 
@@ -95,5 +96,6 @@ pub(super) async fn part(
                 @for path in paths { url { loc { (context.public_url) (path) } } }
             }
         },
+        XML_MAX_AGE_S,
     )
 }
