@@ -403,10 +403,10 @@ fn what_to_do(uri: &Uri, problem: &Problem) -> Markup {
     let is_missing = matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Removed);
     let is_of = |folders: &[&str]| folders.iter().any(|folder| uri.path().starts_with(folder));
     let has_window = uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("window=")));
-    let is_of_window = is_missing || matches!(problem.kind, ProblemKind::BadRequest | ProblemKind::Conflict);
+    let is_of_window = has_window && ["window", "week "].iter().any(|word| problem.detail.contains(word));
     html! {
         @match () {
-            () if has_window && is_of_window && is_of(&["/servers/", "/games/", "/tags/", "/embed/boards/"]) => p {
+            () if is_of_window && problem.kind != ProblemKind::Busy && is_of(&["/servers/", "/games/", "/tags/", "/embed/boards/"]) => p {
                 (text!("error-window")) " " a href={ (uri.path()) "#boards" } { (text!("error-running-week")) }
             },
             () if is_missing && is_of(&["/servers/"]) => p {

@@ -284,6 +284,9 @@ fn other_sites_show_feeds_and_frames() {
         let policy = site.get(path).header("content-security-policy").map(str::to_owned);
         assert!(policy.is_some_and(|policy| policy.ends_with("frame-ancestors 'none'")), "{path}");
     }
+    let old = site.get("/games/baseq3?window=2020-W01");
+    assert_eq!(old.status, 404);
+    assert!(old.text().contains("href=\"/games/baseq3#boards\""), "{}", old.text());
     assert_eq!(site.get("/feeds/games/unknown").status, 404);
     assert_eq!(site.get("/embed/boards/games/unknown").status, 404);
     site.daemon.stop();
@@ -298,7 +301,7 @@ fn errors_are_pages_for_people_and_problems_for_programs() {
         ("/servers/quake3://192.0.2.1:27960", 404, "quake3://192.0.2.1:27960"),
         ("/servers?order=nam", 400, "did you mean name?"),
         ("/servers?after=!", 400, "not a cursor"),
-        ("/servers/quake3://192.0.2.1:27960?window=2020-W01", 404, "href=\"/servers/quake3://192.0.2.1:27960#boards\""),
+        ("/servers/quake3://192.0.2.1:27960?window=2020-W01", 404, "This site knows no such server."),
         ("/players/1", 404, "This site knows no such player."),
         ("/players/x", 400, "is a number"),
         ("/games/%3Cb%3E", 404, "&lt;b&gt;"),
