@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::chart::percent;
-use super::format::{count, days, ranking as ranking_name, ranking_meaning, score, time};
+use super::format::{count, days, days_of_week, ranking as ranking_name, ranking_meaning, score, time};
 use super::{names, overview, search};
 use crate::api::requests;
 use crate::model::Ranking;
@@ -218,6 +218,16 @@ pub(super) async fn section(
     match parameters.ranking.as_deref().filter(|name| !name.is_empty()) {
         None => all_rankings(context, &place).await,
         Some(name) => one_ranking(context, &place, query::ranking(name)?, parameters).await,
+    }
+}
+
+/// A week with a position on a board: a link, as long as the state keeps it.
+pub(super) fn week_link(kept: &[WindowSummary], path: &str, week: &str, ranking: Ranking) -> Markup {
+    let days = days_of_week(week);
+    html! {
+        @if kept.iter().any(|window| window.window.window == week) {
+            a href={ (path) "?window=" (week) "&ranking=" (ranking.name()) "#boards" } title=(week) { (days) }
+        } @else { span title=(week) { (days) } }
     }
 }
 

@@ -91,6 +91,7 @@ async fn board(context: &WebContext, scope: Scope, name: String, page: String, u
 
 pub(super) async fn player(State(context): State<Arc<WebContext>>, Path(key): Path<String>) -> PageResult {
     let player = context.ask(requests::PlayerShow { player_key: query::player_key(&key)?, skip: 0 }).await?;
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     // A line for favourites.
     let now = match (player.online_on.is_empty(), player.last_seen_ms) {
         (false, _) => text!("embed-playing-now"),
@@ -108,7 +109,7 @@ pub(super) async fn player(State(context): State<Arc<WebContext>>, Path(key): Pa
                 (rich_text!("embed-game-last-seen", game = game, time = time(at_ms)))
             } @else { (rich_text!("embed-never-seen", game = game)) }
         }
-        (super::player::best_positions(&player))
+        (super::player::best_positions(&player, &windows))
     };
     Ok(embedded(names::plain_player(&player.display, &player.name), body))
 }

@@ -17,17 +17,17 @@ use tokio::time::timeout;
 
 use super::banners;
 use super::chart::{High, WeekValues, week_chart};
-use super::format::{ago, count, day, days_of_week, duration, ranking, score, short_days};
+use super::format::{ago, count, day, duration, ranking, score, short_days};
 use super::layout::{About, Page, PageError};
 use super::server_table::{game_path, server_path};
-use super::{names, overview, sessions};
+use super::{boards, names, overview, sessions};
 use crate::api::requests;
 use crate::board::Score;
 use crate::board::score_unit::display_score;
 use crate::model::Ranking;
 use crate::model::calendar::{HOUR_MS, parse_week_label};
 use crate::model::scope::Scope;
-use crate::view::board::{BoardsSelector, PlayerSelector, StandingView, StandingsView};
+use crate::view::board::{BoardsSelector, PlayerSelector, StandingView, StandingsView, WindowSummary};
 use crate::view::{BestView, PlayerNameView, PlayerView, PlayerWeekView};
 use crate::web::answer::moved_to;
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
@@ -73,6 +73,7 @@ pub(super) async fn page(
     let others = named.into_iter().filter(|other| other.player_key != player.player_key);
     let same_name: Vec<PlayerNameView> = others.take(SAME_NAMES_MAX).collect();
     let overview = overview(&context).await?;
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     let standings = if skip == 0 { standings(&context, &player).await } else { Vec::new() };
     // Sums of only some of the rows would be misleading.
     let is_complete = skip == 0 && player.weeks_more == 0;
@@ -129,7 +130,7 @@ pub(super) async fn page(
         p #weeks .soft { (text!("player-weeks-kept")) }
         (weeks(&player))
         h2 { (text!("player-best-positions")) }
-        (best(&player))
+        (best(&player, &windows))
         (banners::section(&context.public_url, &format!("/players/{player_key}"), &title))
     };
     let description = text!("player-description", name = name, game = names::plain_game(&player.game, None));
@@ -395,13 +396,13 @@ fn shown_score(week: &PlayerWeekView, ranking: Ranking) -> f64 {
     }
 }
 
-fn best(player: &PlayerView) -> Markup {
+fn best(player: &PlayerView, kept: &[WindowSummary]) -> Markup {
     let positions = sorted_best(player);
     let (first, rest) = positions.split_at(positions.len().min(BEST_SHOWN));
     html! {
         @if positions.is_empty() { p { (text!("player-no-positions")) } } @else {
-            (best_table(player, &text!("player-best-caption"), first))
-            @if !rest.is_empty() { details { summary { (text!("more")) } (best_table(player, &text!("player-more-positions"), rest)) } }
+            (best_table(player, kept, &text!("player-best-caption"), first))
+            @if !rest.is_empty() { details { summary { (text!("more")) } (best_table(player, kept, &text!("player-more-positions"), rest)) } }
         }
     }
 }
@@ -414,12 +415,12 @@ fn sorted_best(player: &PlayerView) -> Vec<&BestView> {
 }
 
 /// The first of them, for a frame.
-pub(super) fn best_positions(player: &PlayerView) -> Markup {
+pub(super) fn best_positions(player: &PlayerView, kept: &[WindowSummary]) -> Markup {
     let positions = sorted_best(player);
-    best_table(player, &text!("player-best-caption"), &positions[..positions.len().min(BEST_SHOWN)])
+    best_table(player, kept, &text!("player-best-caption"), &positions[..positions.len().min(BEST_SHOWN)])
 }
 
-fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Markup {
+fn best_table(player: &PlayerView, kept: &[WindowSummary], caption: &str, positions: &[&BestView]) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label=(caption) {
             table {
@@ -430,7 +431,7 @@ fn best_table(player: &PlayerView, caption: &str, positions: &[&BestView]) -> Ma
                         tr {
                             td .n { (count(best.position)) }
                             td { (ranking(best.ranking).0) }
-                            td .week { a href={ (server_path(&best.server)) "?window=" (best.week) "&ranking=" (best.ranking.name()) "#boards" } { (days_of_week(&best.week)) } }
+                            td .week { (boards::week_link(kept, &server_path(&best.server), &best.week, best.ranking)) }
                             td .name { a href=(server_path(&best.server)) { (server_name(player, &best.server)) } }
                         }
                     }

@@ -11,7 +11,7 @@ use strum::VariantArray;
 
 use super::boards::{self, BoardParameters};
 use super::chart::{High, Series, chart, percent, rounded, tenths};
-use super::format::{count, ranking as ranking_name, short_days, short_time, time};
+use super::format::{count, ranking as ranking_name, short_time, time};
 use super::hours_of_week::HoursOfWeek;
 use super::join::{Join, join};
 use super::layout::{About, Page, PageResult, folded};
@@ -26,6 +26,7 @@ use crate::model::Ranking;
 use crate::model::scope::Scope;
 use crate::model::shown_text::shown_name;
 use crate::model::url::ServerUrl;
+use crate::view::board::WindowSummary;
 use crate::view::history::{BestOfRanking, BestPlayer, BestPlayers, PositionOfWeek};
 use crate::view::{ListedPlayer, PublicServer, PublicServerDetail, SeriesView, Setting};
 use crate::web::banners::{BannerFormat, BannerSize, banner_path};
@@ -38,6 +39,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
     let url = query::server_url(&url)?;
     let detail = context.ask(requests::ServersShow { url: url.clone() }).await?.public;
     let best = context.ask(requests::ServersBest { url: url.clone() }).await?;
+    let windows = context.ask_shared(&requests::Windows { bytes: false }).await?;
     let visitors = context.ask(sessions::visitors(url.clone())).await?;
     let site = context.ask_shared(&requests::Series { game: None, tag: None }).await?;
     let path = server_path(url.as_str());
@@ -66,7 +68,7 @@ pub(super) async fn page(State(context): State<Arc<WebContext>>, Path(url): Path
         (folded(&text!("server-maps"), true, maps(&detail)))
         @if !detail.maps_seen.is_empty() { (folded(&text!("server-rotation"), false, rotation(&detail))) }
         (folded(&text!("server-best"), true, html! {
-            (all_time_best(&best, &path))
+            (all_time_best(&best, &windows, &path))
             p { a href=(feeds::path(&path)) { (text!("winners-feed")) } }
         }))
         @if !detail.settings.is_empty() { (folded(&text!("server-settings"), false, settings(&detail.settings))) }
@@ -334,7 +336,7 @@ fn settings(settings: &[Setting]) -> Markup {
     }
 }
 
-fn all_time_best(best: &BestPlayers, path: &str) -> Markup {
+fn all_time_best(best: &BestPlayers, kept: &[WindowSummary], path: &str) -> Markup {
     html! {
         p .soft { (text!("server-best-meaning")) }
         div .grid {
@@ -348,7 +350,7 @@ fn all_time_best(best: &BestPlayers, path: &str) -> Markup {
                             table {
                                 caption { (caption) }
                                 thead { tr { th scope="col" { (text!("player")) } th scope="col" .n { (text!("server-best-positions")) } th scope="col" { (text!("week")) } } }
-                                tbody { @for player in players { (best_player(player, *ranking, path)) } }
+                                tbody { @for player in players { (best_player(player, *ranking, kept, path)) } }
                             }
                         }
                     }
@@ -359,7 +361,7 @@ fn all_time_best(best: &BestPlayers, path: &str) -> Markup {
 }
 
 /// The best position, how often it was reached (of the three best that are kept), and the newest week with it.
-fn best_player(player: &BestPlayer, ranking: Ranking, path: &str) -> Markup {
+fn best_player(player: &BestPlayer, ranking: Ranking, kept: &[WindowSummary], path: &str) -> Markup {
     let best = player.positions.iter().map(|of| of.position).min();
     let weeks = || player.positions.iter().filter(|of| Some(of.position) == best).map(|of| &of.week[..]);
     let text = |of: &PositionOfWeek| text!("server-position-in-week", position = of.position, week = of.week.as_str());
@@ -368,7 +370,7 @@ fn best_player(player: &BestPlayer, ranking: Ranking, path: &str) -> Markup {
         tr {
             td .name { a href={ "/players/" (player.player_key) } { (names::player(&player.display, &player.name)) } }
             td .n title=(all) { @if let Some(best) = best { (count(best)) } @match weeks().count() { 0 | 1 => {}, 2 => " (2\u{d7})", _ => " (\u{2265}3\u{d7})" } }
-            td .week { @if let Some(week) = weeks().max() { a href={ (path) "?window=" (week) "&ranking=" (ranking.name()) "#boards" } title=(week) { (short_days(week)) } } }
+            td .week { @if let Some(week) = weeks().max() { (boards::week_link(kept, path, week, ranking)) } }
         }
     }
 }
