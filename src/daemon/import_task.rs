@@ -97,10 +97,10 @@ async fn import_once(import: &Import, Context { engine, views, lengths }: &Conte
         Ok(selection) => selection,
         Err(error) => return tracing::error!(%master, "import of servers failed: {error}"),
     };
-    let (name, servers) = (master.to_string(), selection.urls.len());
+    let servers = selection.urls.len();
     let urls = selection.urls.clone();
     let Ok(known) = views.read(move |view| view.model().count_known(&urls)).await else { return };
-    let checked = lengths.lock().expect("nobody panics with the lock").check(&name, servers, known);
+    let checked = lengths.lock().expect("nobody panics with the lock").check(master, servers, known);
     if let Err(last) = checked {
         return tracing::warn!(
             %master,
@@ -116,7 +116,7 @@ async fn import_once(import: &Import, Context { engine, views, lengths }: &Conte
         // The daemon is stopping.
         None => return,
     };
-    lengths.lock().expect("nobody panics with the lock").set(&name, servers);
+    lengths.lock().expect("nobody panics with the lock").set(master, servers);
     let dropped = if selection.dropped.is_empty() { "none".to_owned() } else { selection.dropped.to_string() };
     tracing::info!(
         %master,

@@ -6,6 +6,10 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
+use crate::master::ListUrl;
+
 /// The name of the file in the state directory.
 const FILE: &str = "import-lengths.json";
 
@@ -15,7 +19,7 @@ const CHECKED_SERVERS_MIN: usize = 1_000;
 /// How many times as long as the last one a list may be.
 const GROWTH_MAX: usize = 10;
 
-/// The lengths by the URLs of the lists, as they are printed.
+/// The lengths by [`key_of`] the lists.
 #[derive(Debug)]
 pub(super) struct ListLengths {
     path: PathBuf,
@@ -39,16 +43,16 @@ impl ListLengths {
 
     /// Whether a list with so many servers, of which so many are known, may be applied. Error: the
     /// length of the last one.
-    pub(super) fn check(&self, list: &str, servers: usize, known: usize) -> Result<(), usize> {
-        match self.servers.get(list) {
+    pub(super) fn check(&self, list: &ListUrl, servers: usize, known: usize) -> Result<(), usize> {
+        match self.servers.get(&key_of(list)) {
             Some(&last) if servers >= CHECKED_SERVERS_MIN && servers > GROWTH_MAX * last.max(known) => Err(last),
             _ => Ok(()),
         }
     }
 
     /// A list was applied.
-    pub(super) fn set(&mut self, list: &str, servers: usize) {
-        if self.servers.insert(list.to_owned(), servers) == Some(servers) {
+    pub(super) fn set(&mut self, list: &ListUrl, servers: usize) {
+        if self.servers.insert(key_of(list), servers) == Some(servers) {
             return;
         }
         if let Err(error) = self.write() {
@@ -66,23 +70,54 @@ impl ListLengths {
     }
 }
 
+/// The URL as it is printed. If that is without a query, which may hold an API key, a hash of the whole URL follows.
+fn key_of(list: &ListUrl) -> String {
+    let (printed, whole) = (list.to_string(), String::from(list.clone()));
+    if printed == whole {
+        return printed;
+    }
+    let hash = Sha256::digest(&whole);
+    let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{printed}#{digits}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn url(text: &str) -> ListUrl {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn lists_that_differ_in_the_query_have_a_length_each_and_the_query_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|filter| url(&format!("https://h/v1/?key=SECRET&filter={filter}")));
+        let mut lengths = ListLengths::open(dir.path());
+        lengths.set(&a, 120);
+        assert_eq!((lengths.check(&a, 3_500, 0), lengths.check(&b, 3_500, 0)), (Err(120), Ok(())));
+        lengths.set(&b, 3_500);
+        lengths.set(&url("https://h/v1/"), 7);
+        let file = fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert!(file.contains("\"https://h/v1/\":7") && !file.contains("SECRET"), "{file}");
+        let lengths = ListLengths::open(dir.path());
+        assert_eq!((lengths.check(&a, 3_500, 0), lengths.check(&b, 35_001, 0)), (Err(120), Err(3_500)));
+    }
+
     #[test]
     fn list_ten_times_as_long_as_the_last_one_is_refused_unless_its_servers_are_known() {
         let dir = tempfile::tempdir().unwrap();
+        let [a, b] = ["dpmaster://a/68", "dpmaster://b/68"].map(url);
         let mut lengths = ListLengths::open(dir.path());
-        assert_eq!(lengths.check("a", 50_000, 0), Ok(()), "the first list");
-        lengths.set("a", 200);
-        lengths.set("b", 7);
+        assert_eq!(lengths.check(&a, 50_000, 0), Ok(()), "the first list");
+        lengths.set(&a, 200);
+        lengths.set(&b, 7);
         let lengths = ListLengths::open(dir.path());
-        assert_eq!(lengths.check("a", 2_000, 0), Ok(()));
-        assert_eq!(lengths.check("a", 2_001, 200), Err(200));
-        assert_eq!(lengths.check("a", 2_001, 201), Ok(()), "a tenth is known");
-        assert_eq!(lengths.check("b", 999, 0), Ok(()), "a short list");
+        assert_eq!(lengths.check(&a, 2_000, 0), Ok(()));
+        assert_eq!(lengths.check(&a, 2_001, 200), Err(200));
+        assert_eq!(lengths.check(&a, 2_001, 201), Ok(()), "a tenth is known");
+        assert_eq!(lengths.check(&b, 999, 0), Ok(()), "a short list");
         fs::write(dir.path().join(FILE), "{\"a\":").unwrap();
-        assert_eq!(ListLengths::open(dir.path()).check("a", 50_000, 0), Ok(()));
+        assert_eq!(ListLengths::open(dir.path()).check(&a, 50_000, 0), Ok(()));
     }
 }
