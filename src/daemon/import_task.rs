@@ -116,7 +116,7 @@ async fn import_once(import: &Import, Context { engine, views, lengths }: &Conte
         // The daemon is stopping.
         None => return,
     };
-    lengths.lock().expect("nobody panics with the lock").set(master, servers);
+    lengths.lock().expect("nobody panics with the lock").set(master, servers, list.is_complete);
     let dropped = if selection.dropped.is_empty() { "none".to_owned() } else { selection.dropped.to_string() };
     tracing::info!(
         %master,

@@ -50,8 +50,11 @@ impl ListLengths {
         }
     }
 
-    /// A list was applied.
-    pub(super) fn set(&mut self, list: &ListUrl, servers: usize) {
+    /// A list was applied. An empty or incomplete one is no measure for the next one, which may be complete.
+    pub(super) fn set(&mut self, list: &ListUrl, servers: usize, is_complete: bool) {
+        if servers == 0 || !is_complete {
+            return;
+        }
         if self.servers.insert(key_of(list), servers) == Some(servers) {
             return;
         }
@@ -94,14 +97,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|filter| url(&format!("https://h/v1/?key=SECRET&filter={filter}")));
         let mut lengths = ListLengths::open(dir.path());
-        lengths.set(&a, 120);
+        lengths.set(&a, 120, true);
         assert_eq!((lengths.check(&a, 3_500, 0), lengths.check(&b, 3_500, 0)), (Err(120), Ok(())));
-        lengths.set(&b, 3_500);
-        lengths.set(&url("https://h/v1/"), 7);
+        lengths.set(&b, 3_500, true);
+        lengths.set(&url("https://h/v1/"), 7, true);
         let file = fs::read_to_string(dir.path().join(FILE)).unwrap();
         assert!(file.contains("\"https://h/v1/\":7") && !file.contains("SECRET"), "{file}");
         let lengths = ListLengths::open(dir.path());
         assert_eq!((lengths.check(&a, 3_500, 0), lengths.check(&b, 35_001, 0)), (Err(120), Err(3_500)));
+    }
+
+    #[test]
+    fn empty_or_incomplete_list_is_no_measure_for_a_complete_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = url("dpmaster://a/68");
+        let mut lengths = ListLengths::open(dir.path());
+        lengths.set(&list, 0, true);
+        lengths.set(&list, 200, false);
+        assert_eq!(lengths.check(&list, 3_500, 0), Ok(()), "the first complete list");
+        lengths.set(&list, 3_500, true);
+        lengths.set(&list, 200, false);
+        assert_eq!(lengths.check(&list, 35_000, 0), Ok(()));
+        assert_eq!(lengths.check(&list, 35_001, 0), Err(3_500));
     }
 
     #[test]
@@ -110,8 +127,8 @@ mod tests {
         let [a, b] = ["dpmaster://a/68", "dpmaster://b/68"].map(url);
         let mut lengths = ListLengths::open(dir.path());
         assert_eq!(lengths.check(&a, 50_000, 0), Ok(()), "the first list");
-        lengths.set(&a, 200);
-        lengths.set(&b, 7);
+        lengths.set(&a, 200, true);
+        lengths.set(&b, 7, true);
         let lengths = ListLengths::open(dir.path());
         assert_eq!(lengths.check(&a, 2_000, 0), Ok(()));
         assert_eq!(lengths.check(&a, 2_001, 200), Err(200));
