@@ -87,7 +87,25 @@ struct DdnetServer {
     addresses: Limited<String, ADDRESSES_PER_SERVER_MAX>,
 }
 
-/// A list that is refused if it has more than `MAX` elements.
+/// How many addresses an element of a list counts as.
+trait AddressCount {
+    fn address_count(&self) -> usize {
+        1
+    }
+}
+
+impl AddressCount for String {}
+
+impl AddressCount for SteamServer {}
+
+impl AddressCount for DdnetServer {
+    fn address_count(&self) -> usize {
+        // A server without any takes memory, too.
+        self.addresses.0.len().max(1)
+    }
+}
+
+/// A list that is refused if it has more than `MAX` addresses.
 struct Limited<T, const MAX: usize>(Vec<T>);
 
 impl<T, const MAX: usize> Default for Limited<T, MAX> {
@@ -96,22 +114,23 @@ impl<T, const MAX: usize> Default for Limited<T, MAX> {
     }
 }
 
-impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for Limited<T, MAX> {
+impl<'de, T: Deserialize<'de> + AddressCount, const MAX: usize> Deserialize<'de> for Limited<T, MAX> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Elements<T, const MAX: usize>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Elements<T, MAX> {
+        impl<'de, T: Deserialize<'de> + AddressCount, const MAX: usize> Visitor<'de> for Elements<T, MAX> {
             type Value = Limited<T, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a list of at most {MAX} elements")
+                write!(f, "a list of at most {MAX} addresses")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(element) = from.next_element()? {
-                    if elements.len() == MAX {
-                        return Err(de::Error::invalid_length(MAX + 1, &self));
+                let (mut elements, mut addresses) = (Vec::new(), 0);
+                while let Some(element) = from.next_element::<T>()? {
+                    addresses += element.address_count();
+                    if addresses > MAX {
+                        return Err(de::Error::invalid_length(addresses, &self));
                     }
                     elements.push(element);
                 }
@@ -167,7 +186,21 @@ mod tests {
         assert!(error("{\"servers\":5}").contains("line 1 column 12"), "{}", error("{\"servers\":5}"));
         assert!(error("{\"servers\":[").contains("EOF"));
         let many = format!("{{\"servers\":[{{\"addresses\":[{}\"\"]}}]}}", "\"\",".repeat(ADDRESSES_PER_SERVER_MAX));
-        assert!(error(&many).contains("at most 64 elements"), "{}", error(&many));
+        assert!(error(&many).contains("at most 64 addresses"), "{}", error(&many));
+    }
+
+    #[test]
+    fn addresses_of_all_ddnet_servers_are_counted_together() {
+        let server = format!("{{\"addresses\":[{}\"\"]}},", "\"\",".repeat(ADDRESSES_PER_SERVER_MAX - 1));
+        let servers = MASTER_ADDRESSES_MAX / ADDRESSES_PER_SERVER_MAX;
+        let list = |last: &str| format!("{{\"servers\":[{}{last}]}}", server.repeat(servers));
+        assert_eq!(servers * ADDRESSES_PER_SERVER_MAX, MASTER_ADDRESSES_MAX);
+        let full = list("").replace(",]}", "]}");
+        assert_eq!(parse(full.as_bytes()).expect("a list").invalid.len(), MASTER_ADDRESSES_MAX);
+        for last in [r#"{"addresses":["192.0.2.1:1"]}"#, r#"{"addresses":[]}"#] {
+            let error = parse(list(last).as_bytes()).expect_err("too many").to_string();
+            assert!(error.contains("at most 1000000 addresses"), "{error}");
+        }
     }
 
     #[test]
