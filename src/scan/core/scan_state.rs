@@ -189,12 +189,19 @@ impl Scan {
         is_quick(self.target()) && next.is_some_and(is_quick)
     }
 
-    /// When a quick probe ends that turned out to be the last one, because other ports are closed.
-    pub(super) fn last_probe_deadline(&self, now: Duration) -> Option<Duration> {
-        let is_last_probe =
-            self.target().effort == Effort::QuickProbe && !self.is_answered && !self.is_followed_by_probe();
+    /// When a quick probe ends that turned out to be the last one, because other ports are closed; or that no other follows
+    /// soon, because another scan owns the next address.
+    pub(super) fn last_probe_deadline(&self, now: Duration, is_next_taken: bool) -> Option<Duration> {
+        let is_last_probe = self.target().effort == Effort::QuickProbe
+            && !self.is_answered
+            && (is_next_taken || !self.is_followed_by_probe());
         let until = self.last_sent.filter(|_| is_last_probe)? + COOLDOWN;
         (until > now).then_some(until)
+    }
+
+    /// The address of the target to try if the current one fails.
+    pub(super) fn following_address(&self) -> Option<SocketAddr> {
+        Some(SocketAddr::new(self.ip()?, self.targets[self.next_open_target()?].port))
     }
 
     /// The next target whose port is not known to be closed.

@@ -493,6 +493,47 @@ fn protocols_are_found_by_late_replies() {
     }
 }
 
+/// Finds the protocols of several ports of the host of server 0 at once. Returns what answers at each, in order.
+fn found_together(network: &'static Network, ports: &[u16]) -> Vec<Option<(&'static str, u16)>> {
+    let mut world = World::new(ScanSettings::default(), 20, mixed, network, 9);
+    for (id, port) in (0..).zip(ports) {
+        let url = ServerUrl::parse(&format!("auto://{}:{port}", address_of(0).ip())).unwrap();
+        let (server, mode) = (ServerKey(id as u32 + 1), ScanMode::Normal);
+        world.handle(Input::Request(ScanRequest { id, server, url, mode, wants_settings: false }));
+    }
+    let mut outcomes = Vec::new();
+    while outcomes.len() < ports.len() {
+        world.send();
+        // Nothing accepts connections.
+        for command in world.core.take_connection_commands() {
+            if let ConnectionCommand::Write { token, .. } = command {
+                world.handle(Input::ConnectionEnded { token, is_refused: true });
+            }
+        }
+        world.advance();
+        outcomes.extend(world.core.take_outcomes(usize::MAX));
+        assert!(world.now < MS(120_000), "{ports:?}: {} of the scans have ended", outcomes.len());
+    }
+    outcomes.sort_by_key(|outcome| outcome.id);
+    let last = outcomes.iter().map(|outcome| outcome.attempts.last().unwrap());
+    last.map(|last| last.result.is_ok().then_some((last.scheme, last.port))).collect()
+}
+
+/// The scan of each port wants to probe one that the other scan has probed.
+#[test]
+fn scans_of_a_silent_host_do_not_wait_for_each_others_ports() {
+    for ports in [[7_777, 7_779], [27_014, 27_015], [10_480, 10_481], [5_445, 5_446], [28_015, 28_016]] {
+        assert_eq!(found_together(&PERFECT, &ports), [None, None]);
+    }
+}
+
+#[test]
+fn scans_that_wait_for_each_others_ports_find_late_replies() {
+    static SLOW: Network = Network { lost_percent: 0, doubled_percent: 20, delay_ms: 300..450 };
+    let want = [("quake3", 27_960), ("source", 27_961), ("quake3", 27_962), ("quake3", 27_963)].map(Some);
+    assert_eq!(found_together(&SLOW, &want.map(|found| found.unwrap().1)), want);
+}
+
 /// A late reply of which only a part arrives.
 #[test]
 fn part_of_a_late_reply_ends_the_scan_in_time() {

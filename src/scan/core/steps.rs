@@ -28,10 +28,17 @@ impl ScanCore {
         let address = scan.address().expect("resolved, and a target is left");
         self.held_bytes -= std::mem::take(&mut scan.held_bytes);
         scan.reset_exchange();
-        if self.address_locks.owner(address) == Some(token) {
+        match self.address_locks.owner(address) {
             // The pause after a quick probe of this scan is over.
-            return self.begin_exchange(token);
+            Some(owner) if owner == token => return self.begin_exchange(token),
+            // A scan that waits for an address owns no other: two scans could wait for each other for ever.
+            Some(_) => {
+                scan.probes.clear();
+                self.release_addresses(token);
+            }
+            None => {}
         }
+        let scan = self.scans.get_mut(&token).expect("a scan in flight");
         scan.locked.push(address);
         if !self.address_locks.lock(address, token) {
             scan.state = State::AwaitingAddress;
@@ -158,7 +165,9 @@ impl ScanCore {
             }
             return self.acquire_permits(token);
         }
-        if let Some(until) = scan.last_probe_deadline(self.now.elapsed) {
+        let next_owner = scan.following_address().and_then(|next| self.address_locks.owner(next));
+        let is_next_taken = next_owner.is_some_and(|owner| owner != token);
+        if let Some(until) = scan.last_probe_deadline(self.now.elapsed, is_next_taken) {
             scan.deadline = Some(until);
             return self.timers.set(until, token);
         }
@@ -290,17 +299,11 @@ impl ScanCore {
         let is_asked = scan.is_sent && !scan.is_over_tcp() && scan.socket == socket && scan.address() == Some(from);
         let exchange = scan.exchange.as_mut().filter(|_| is_asked);
         let own = exchange.map(|exchange| exchange.handle_datagram(at.unix_ms, bytes));
-        if matches!(own, None | Some(Step::Ignore(_))) {
-            let is_queued = scan.state == State::AwaitingAddress;
-            let address = scan.address();
-            if let Some(step) = scan.take_late_reply(socket, from, at.unix_ms, bytes) {
-                if let Some(address) = address.filter(|_| is_queued) {
-                    scan.locked.retain(|locked| *locked != address);
-                    self.address_locks.release(address, token);
-                }
-                self.close_connection(token);
-                return self.take_reply(token, at, bytes, step);
-            }
+        if matches!(own, None | Some(Step::Ignore(_)))
+            && let Some(step) = scan.take_late_reply(socket, from, at.unix_ms, bytes)
+        {
+            self.close_connection(token);
+            return self.take_reply(token, at, bytes, step);
         }
         match own {
             Some(step) => self.take_reply(token, at, bytes, step),
