@@ -180,6 +180,7 @@ mod tests {
                 "malformed",
                 "refused",
                 "unresolved",
+                "lookup_failed",
                 "not_public",
                 "opted_out",
                 "unsupported_scheme",

@@ -74,6 +74,8 @@ pub enum MissReason {
     Refused,
     /// The host name has no address.
     Unresolved,
+    /// No name server has answered, for less than a day, and no address is known.
+    LookupFailed,
     /// The address is private, loopback or the like, and `allow_private` is off.
     NotPublic,
     /// The address is on the opt-out list.
@@ -103,6 +105,6 @@ impl MissReason {
 
     /// Whether the cause may be local, so that the miss does not count against the server.
     pub fn is_local_fault(self) -> bool {
-        matches!(self, MissReason::SendFailed | MissReason::ReceiveOverflow)
+        matches!(self, MissReason::LookupFailed | MissReason::SendFailed | MissReason::ReceiveOverflow)
     }
 }

@@ -366,7 +366,9 @@ async fn private_opted_out_and_unresolved_urls_get_no_packet() {
     let opted_out = ScanSettings { opt_out: vec!["127.0.0.0/8".parse().unwrap()], ..quick() };
     assert_eq!(reason(&scan(opted_out, server.url("quake3")).await.0), MissReason::OptedOut);
     let nowhere = ServerUrl::parse("quake3://name.invalid:1").unwrap();
-    assert_eq!(reason(&scan(quick(), nowhere).await.0), MissReason::Unresolved);
+    // The latter on a machine without a name server.
+    let reasons = [MissReason::Unresolved, MissReason::LookupFailed];
+    assert!(reasons.contains(&reason(&scan(quick(), nowhere).await.0)));
     assert_eq!(server.received().len(), 0);
 }
 

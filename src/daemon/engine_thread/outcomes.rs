@@ -81,7 +81,7 @@ impl EngineThread {
             Ok(snapshot) => Outcome::Snapshot(snapshot),
             // A local fault says nothing about the server.
             Err(miss) if miss.reason.is_local_fault() => {
-                if miss.reason == MissReason::SendFailed {
+                if matches!(miss.reason, MissReason::LookupFailed | MissReason::SendFailed) {
                     self.is_outage(scan.server, miss.t_ms, now_ms);
                 }
                 self.state.engine.handle_local_scan_failure(scan.server, scan.id, miss.t_ms, miss.reason.name());

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::packets::ScanToken;
 use crate::model::ServerUrl;
+use crate::scan::outcome::MissReason;
 use crate::scan::target::MINECRAFT_PORT;
 
 /// Concurrent look-ups. Each blocks a thread until the name server replies.
@@ -18,7 +19,8 @@ const LOOKUPS_MAX: usize = 64;
 /// A name without an address is looked up again after at most this time.
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 
-/// The addresses of a name are used for so long after they were looked up, while no name server answers (RFC 8767).
+/// The addresses of a name are used for so long after they were looked up, while no name server answers (RFC 8767). For so long
+/// the silence of name servers is not the fault of a server without a known address, either.
 const STALE_MAX: Duration = Duration::from_secs(86_400);
 
 /// Before the name of a host: its service, which has an SRV record or else the addresses of the host.
@@ -56,21 +58,42 @@ pub(super) struct HostNames {
 
 #[derive(Debug)]
 enum CacheEntry {
-    /// Times are since the start.
     Known {
-        looked_up: Duration,
-        addresses: Addresses,
+        known: Known,
+        /// Time since the start.
         until: Duration,
-        /// No name server has answered since they were looked up.
-        is_stale: bool,
     },
     Pending {
         tokens: Vec<ScanToken>,
-        /// The addresses that were known before, and when they were looked up.
-        before: Option<(Duration, Addresses)>,
-        /// They are stale already, so scans use them and do not wait.
-        is_stale: bool,
+        /// What was known before.
+        before: Option<Known>,
     },
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug)]
+struct Known {
+    /// When the addresses were looked up; if no name server has answered yet, when the first look-up failed. Time since the
+    /// start.
+    looked_up: Duration,
+    addresses: Addresses,
+    /// No name server has answered since then.
+    is_stale: bool,
+}
+
+impl Known {
+    fn is_recent(&self, now: Duration) -> bool {
+        now < self.looked_up + STALE_MAX
+    }
+
+    /// The addresses, or why a scan without them is a miss.
+    fn answer(&self, now: Duration) -> Result<Addresses, MissReason> {
+        match () {
+            () if !self.addresses.ips.is_empty() => Ok(self.addresses.clone()),
+            () if self.is_stale && self.is_recent(now) => Err(MissReason::LookupFailed),
+            () => Err(MissReason::Unresolved),
+        }
+    }
 }
 
 /// Result of a look-up.
@@ -114,35 +137,32 @@ impl LookupResult {
 }
 
 impl HostNames {
-    /// The addresses of a host, if they are cached. Otherwise [`HostNames::complete`] returns the token later.
-    pub fn resolve(&mut self, now: Duration, host: &str, token: ScanToken) -> Option<Addresses> {
+    /// The addresses of a host, or why there are none, if that is known. Otherwise [`HostNames::complete`] returns the token
+    /// later.
+    pub fn resolve(&mut self, now: Duration, host: &str, token: ScanToken) -> Option<Result<Addresses, MissReason>> {
         if let Ok(ip) = host.parse() {
-            return Some(Addresses { ips: SmallVec::from_elem(ip, 1), service_port: None });
+            return Some(Ok(Addresses { ips: SmallVec::from_elem(ip, 1), service_port: None }));
         }
+        // A stale address is used while it is looked up.
+        let is_used = |before: &Known| before.is_stale && before.is_recent(now) && !before.addresses.ips.is_empty();
         match self.names.get_mut(host) {
-            Some(CacheEntry::Known { addresses, until, .. }) if *until > now => return Some(addresses.clone()),
-            Some(CacheEntry::Pending { before: Some((looked_up, addresses)), is_stale: true, .. })
-                if now < *looked_up + STALE_MAX =>
-            {
-                return Some(addresses.clone());
+            Some(CacheEntry::Known { known, until }) if *until > now => return Some(known.answer(now)),
+            Some(CacheEntry::Pending { before: Some(before), .. }) if is_used(before) => return Some(before.answer(now)),
+            Some(CacheEntry::Pending { tokens, .. }) => {
+                tokens.push(token);
+                return None;
             }
-            Some(CacheEntry::Pending { tokens, .. }) => tokens.push(token),
-            known => {
-                let (before, is_stale) = match known {
-                    Some(CacheEntry::Known { looked_up, addresses, is_stale, .. }) => {
-                        let is_of_use = *is_stale && now < *looked_up + STALE_MAX;
-                        (Some((*looked_up, std::mem::take(addresses))), is_of_use)
-                    }
-                    _ => (None, false),
-                };
-                let used = before.as_ref().filter(|_| is_stale).map(|(_, addresses)| addresses.clone());
-                let tokens = if is_stale { Vec::new() } else { vec![token] };
-                self.names.insert(host.to_owned(), CacheEntry::Pending { tokens, before, is_stale });
-                self.queue.push_back(host.to_owned());
-                return used;
-            }
+            _ => {}
         }
-        None
+        let before = match self.names.remove(host) {
+            Some(CacheEntry::Known { known, .. }) => Some(known),
+            _ => None,
+        };
+        let used = before.as_ref().filter(|before| is_used(before)).map(|before| before.answer(now));
+        let tokens = if used.is_some() { Vec::new() } else { vec![token] };
+        self.names.insert(host.to_owned(), CacheEntry::Pending { tokens, before });
+        self.queue.push_back(host.to_owned());
+        used
     }
 
     /// The next name to look up. Its result is given to [`HostNames::complete`].
@@ -155,34 +175,47 @@ impl HostNames {
         Some(host)
     }
 
-    /// Caches the result for `ttl` and returns the tokens that waited for it.
-    pub fn complete(&mut self, now: Duration, result: LookupResult, ttl: Duration) -> Vec<ScanToken> {
+    /// Caches the result for `ttl`. Returns the tokens that waited for it, and what their scans get.
+    pub fn complete(
+        &mut self,
+        now: Duration,
+        result: LookupResult,
+        ttl: Duration,
+    ) -> (Vec<ScanToken>, Result<Addresses, MissReason>) {
         self.lookups -= 1;
         let (tokens, before) = match self.names.remove(&result.host) {
-            Some(CacheEntry::Pending { tokens, before, .. }) => (tokens, before),
+            Some(CacheEntry::Pending { tokens, before }) => (tokens, before),
             _ => (Vec::new(), None),
         };
-        // A port that is known is better than none.
-        let is_of_use =
-            |before: &Addresses| result.is_failure || result.is_service_unknown && before.service_port.is_some();
-        let before = before.filter(|(looked_up, before)| is_of_use(before) && now < *looked_up + STALE_MAX);
-        let before = before.filter(|(_, addresses)| !addresses.ips.is_empty());
         let is_new = !result.is_failure && !result.addresses.ips.is_empty();
-        let is_stale = before.is_some();
-        let (looked_up, addresses) = before.unwrap_or((now, result.addresses));
         let until = now + if is_new { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
-        self.names.insert(result.host, CacheEntry::Known { looked_up, addresses, until, is_stale });
-        tokens
+        // A port that is known is better than none.
+        let has_port = |before: &Known| !before.addresses.ips.is_empty() && before.addresses.service_port.is_some();
+        let is_kept = |before: &Known| {
+            result.is_failure || result.is_service_unknown && before.is_recent(now) && has_port(before)
+        };
+        let mut known = match before.filter(is_kept) {
+            Some(before) => Known { is_stale: true, ..before },
+            None => Known { looked_up: now, addresses: result.addresses, is_stale: result.is_failure },
+        };
+        if !known.is_recent(now) {
+            known.addresses = Addresses::default();
+        }
+        let answer = known.answer(now);
+        self.names.insert(result.host, CacheEntry::Known { known, until });
+        (tokens, answer)
     }
 
-    /// Removes names that were not asked for since they expired, unless their addresses may still be of use.
+    /// Removes names that were not asked for since they expired, unless what is known of them may still be of use.
     pub fn remove_expired(&mut self, now: Duration) {
-        let is_kept = |name: &CacheEntry| match name {
-            CacheEntry::Known { until, addresses, .. } if addresses.ips.is_empty() => *until > now,
-            CacheEntry::Known { looked_up, .. } => *looked_up + STALE_MAX > now,
+        let is_kept = |entry: &CacheEntry| match entry {
+            // Two scans of a server may be a day apart. Since when its name servers are silent must not be forgotten meanwhile.
+            CacheEntry::Known { known, until } if known.is_stale => *until + 2 * STALE_MAX > now,
+            CacheEntry::Known { known, until } if known.addresses.ips.is_empty() => *until > now,
+            CacheEntry::Known { known, .. } => known.is_recent(now),
             CacheEntry::Pending { .. } => true,
         };
-        self.names.retain(|_, name| is_kept(name));
+        self.names.retain(|_, entry| is_kept(entry));
     }
 }
 
@@ -217,8 +250,8 @@ mod tests {
             _ = names.resolve(now, name, 1);
             names.next_lookup().expect("it has expired");
             let host = LookupResult::new("a.test".to_owned(), [ip(address)]);
-            names.complete(now, host.of_service(name.to_owned(), port), Duration::from_secs(100));
-            names.resolve(now, name, 1).expect("an answer")
+            _ = names.complete(now, host.of_service(name.to_owned(), port), Duration::from_secs(100));
+            names.resolve(now, name, 1).expect("an answer").expect("addresses")
         };
         let at = |address: &str, service_port: Option<u16>| Addresses { service_port, ..known(&[address]) };
         assert_eq!(look_up(0, "9.9.9.1", Err(())), at("9.9.9.1", None));
@@ -240,14 +273,14 @@ mod tests {
     #[test]
     fn two_requests_share_one_lookup_and_the_result_is_cached() {
         let mut names = HostNames::default();
-        assert_eq!(names.resolve(MS(0), "8.8.8.8", 1), Some(known(&["8.8.8.8"])));
+        assert_eq!(names.resolve(MS(0), "8.8.8.8", 1), Some(Ok(known(&["8.8.8.8"]))));
         assert_eq!(names.resolve(MS(0), "a.test", 1), None);
         assert_eq!(names.resolve(MS(0), "a.test", 2), None);
         assert_eq!((names.next_lookup().as_deref(), names.next_lookup()), (Some("a.test"), None));
         let result = LookupResult::new("a.test".to_owned(), [ip("9.9.9.9")]);
-        let addresses = result.addresses.clone();
-        assert_eq!(names.complete(MS(5), result, MS(100)), [1, 2]);
-        assert_eq!(names.resolve(MS(104), "a.test", 3), Some(addresses));
+        let answer = Ok(known(&["9.9.9.9"]));
+        assert_eq!(names.complete(MS(5), result, MS(100)), (vec![1, 2], answer.clone()));
+        assert_eq!(names.resolve(MS(104), "a.test", 3), Some(answer));
         assert_eq!(names.resolve(MS(105), "a.test", 3), None);
     }
 
@@ -261,25 +294,43 @@ mod tests {
             let at_once = names.resolve(now, host, 1);
             assert_eq!(names.resolve(now, host, 2), at_once, "at {now:?}");
             assert_eq!((names.next_lookup().as_deref(), names.next_lookup()), (Some(host), None));
-            let waiting: &[ScanToken] = if at_once.is_some() { &[] } else { &[1, 2] };
-            assert_eq!(names.complete(now, result, ttl), waiting);
-            (at_once, names.resolve(now, host, 1).expect("an answer"))
+            let waiting = if at_once.is_some() { vec![] } else { vec![1, 2] };
+            let (tokens, answer) = names.complete(now, result, ttl);
+            assert_eq!((tokens, names.resolve(now, host, 1)), (waiting, Some(answer.clone())));
+            (at_once, answer)
         };
         let failure = || LookupResult::failure(host.to_owned());
-        let nine = known(&["9.9.9.9"]);
-        assert_eq!(look_up(MS(0), failure()), (None, known(&[])), "nothing was known before");
+        let nine = Ok(known(&["9.9.9.9"]));
+        assert_eq!(look_up(MS(0), failure()), (None, Err(MissReason::LookupFailed)), "nothing was known before");
         let found = || LookupResult::new(host.to_owned(), [ip("9.9.9.9")]);
         assert_eq!(look_up(NEGATIVE_TTL_MAX, found()), (None, nine.clone()));
         assert_eq!(look_up(MS(11 * 60_000), failure()), (None, nine.clone()));
         for minutes in [12, 13, 24 * 60] {
             assert_eq!(look_up(MS(minutes * 60_000), failure()), (Some(nine.clone()), nine.clone()));
         }
-        assert_eq!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()), (None, known(&[])), "a day later");
+        let unresolved = || (None, Err(MissReason::Unresolved));
+        assert_eq!(look_up(NEGATIVE_TTL_MAX + STALE_MAX, failure()), unresolved(), "a day later");
         // A name server that answers is believed.
         let later = STALE_MAX * 2;
         assert_eq!(look_up(later, found()), (None, nine));
         let none = || LookupResult::new(host.to_owned(), []);
-        assert_eq!(look_up(later + ttl, none()), (None, known(&[])));
-        assert_eq!(look_up(later + ttl + NEGATIVE_TTL_MAX, failure()), (None, known(&[])));
+        assert_eq!(look_up(later + ttl, none()), unresolved());
+    }
+
+    #[test]
+    fn failed_look_ups_of_a_name_without_an_address_are_local_faults_for_a_day() {
+        let mut names = HostNames::default();
+        let mut failure_after = |hours: u64| {
+            let now = Duration::from_secs(hours * 3_600);
+            names.remove_expired(now);
+            assert_eq!(names.resolve(now, "a.test", 1), None);
+            names.next_lookup().expect("it has expired");
+            let (tokens, answer) = names.complete(now, LookupResult::failure("a.test".to_owned()), MS(600_000));
+            assert_eq!(tokens, [1]);
+            answer.expect_err("no address")
+        };
+        assert_eq!([0, 1, 23].map(&mut failure_after), [MissReason::LookupFailed; 3]);
+        assert_eq!([24, 25, 49, 73].map(&mut failure_after), [MissReason::Unresolved; 4], "also of daily scans");
+        assert_eq!(failure_after(200), MissReason::LookupFailed, "nobody has asked for it for long");
     }
 }

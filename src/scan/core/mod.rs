@@ -182,9 +182,9 @@ impl ScanCore {
             Input::PortClosed(address) => self.on_port_closed(address),
             Input::Resolved(lookup) => {
                 let ttl = Duration::from_secs(self.settings.dns_cache_ttl_s.into());
-                let addresses = lookup.addresses.clone();
-                for token in self.host_names.complete(now.elapsed, lookup, ttl) {
-                    self.on_resolved(token, addresses.clone());
+                let (tokens, answer) = self.host_names.complete(now.elapsed, lookup, ttl);
+                for token in tokens {
+                    self.on_resolved(token, answer.clone());
                 }
             }
             Input::Connected(token) => self.on_connected(token),
@@ -296,8 +296,8 @@ impl ScanCore {
         }
         let host = host_names::looked_up(&scan.request.url);
         let cached = self.host_names.resolve(self.now.elapsed, &host, token);
-        if let Some(addresses) = cached {
-            self.on_resolved(token, addresses);
+        if let Some(answer) = cached {
+            self.on_resolved(token, answer);
         }
     }
 
@@ -306,15 +306,19 @@ impl ScanCore {
         self.fallback_answers.get(&server).is_some_and(|&answers| answers >= FALLBACK_ANSWERS_MIN)
     }
 
-    fn on_resolved(&mut self, token: ScanToken, addresses: Addresses) {
+    fn on_resolved(&mut self, token: ScanToken, answer: Result<Addresses, MissReason>) {
         let Some(scan) = self.scans.get_mut(&token) else { return };
-        if addresses.ips.is_empty() {
-            self.counters.resolve_failures.increment();
-            return self.finish_scan(token, Err(MissReason::Unresolved));
+        match answer {
+            Ok(addresses) => {
+                self.counters.resolved.increment();
+                scan.resolve(addresses);
+                self.begin_address(token);
+            }
+            Err(reason) => {
+                self.counters.resolve_failures.increment();
+                self.finish_scan(token, Err(reason));
+            }
         }
-        self.counters.resolved.increment();
-        scan.resolve(addresses);
-        self.begin_address(token);
     }
 
     /// Tries the targets on the scan's current address.

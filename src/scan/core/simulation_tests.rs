@@ -590,6 +590,26 @@ fn record_of_a_service_says_host_and_port() {
 }
 
 #[test]
+fn silence_of_name_servers_is_no_miss_of_the_server() {
+    let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
+    let url = world.url(0);
+    world.handle(Input::Request(ScanRequest {
+        id: 1,
+        server: ServerKey(1),
+        url,
+        mode: ScanMode::Normal,
+        wants_settings: false,
+    }));
+    let host = world.core.next_lookup().unwrap();
+    world.handle(Input::Resolved(LookupResult::failure(host)));
+    let outcome = world.core.take_outcomes(1).remove(0);
+    assert_eq!(
+        outcome.result.map_err(|miss| (miss.reason, miss.reason.is_local_fault())),
+        Err((MissReason::LookupFailed, true))
+    );
+}
+
+#[test]
 fn addresses_of_a_host_name_are_tried_in_order() {
     let (closed, open) = (address_of(9), address_of(13));
     assert_eq!((mixed(9), mixed(13), closed.port()), (Kind::Closed, Kind::Liar, open.port()));
