@@ -23,6 +23,9 @@ const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 /// the silence of name servers is not the fault of a server without a known address, either.
 const STALE_MAX: Duration = Duration::from_secs(86_400);
 
+/// After so many failed look-ups in succession, name servers probably do not answer at all. A single one may be of a broken domain.
+const FAILURES_MIN: u32 = 3;
+
 /// Before the name of a host: its service, which has an SRV record or else the addresses of the host.
 pub(in crate::scan) const MINECRAFT_SERVICE: &str = "_minecraft._tcp.";
 
@@ -54,6 +57,8 @@ pub(super) struct HostNames {
     names: HashMap<String, CacheEntry>,
     queue: VecDeque<String>,
     lookups: usize,
+    /// Look-ups that have failed since one was answered.
+    failures: u32,
 }
 
 #[derive(Debug)]
@@ -143,11 +148,15 @@ impl HostNames {
         if let Ok(ip) = host.parse() {
             return Some(Ok(Addresses { ips: SmallVec::from_elem(ip, 1), service_port: None }));
         }
-        // A stale address is used while it is looked up.
-        let is_used = |before: &Known| before.is_stale && before.is_recent(now) && !before.addresses.ips.is_empty();
+        // An address that has expired is used while it is looked up, if that would probably take long, or fail.
+        let is_slow = self.failures >= FAILURES_MIN || self.queue.len() >= LOOKUPS_MAX;
+        let is_used =
+            |before: &Known| (is_slow || before.is_stale) && before.is_recent(now) && !before.addresses.ips.is_empty();
         match self.names.get_mut(host) {
             Some(CacheEntry::Known { known, until }) if *until > now => return Some(known.answer(now)),
-            Some(CacheEntry::Pending { before: Some(before), .. }) if is_used(before) => return Some(before.answer(now)),
+            Some(CacheEntry::Pending { before: Some(before), .. }) if is_used(before) => {
+                return Some(before.answer(now));
+            }
             Some(CacheEntry::Pending { tokens, .. }) => {
                 tokens.push(token);
                 return None;
@@ -183,6 +192,7 @@ impl HostNames {
         ttl: Duration,
     ) -> (Vec<ScanToken>, Result<Addresses, MissReason>) {
         self.lookups -= 1;
+        self.failures = if result.is_failure { self.failures.saturating_add(1) } else { 0 };
         let (tokens, before) = match self.names.remove(&result.host) {
             Some(CacheEntry::Pending { tokens, before }) => (tokens, before),
             _ => (Vec::new(), None),
@@ -315,6 +325,42 @@ mod tests {
         assert_eq!(look_up(later, found()), (None, nine));
         let none = || LookupResult::new(host.to_owned(), []);
         assert_eq!(look_up(later + ttl, none()), unresolved());
+    }
+
+    #[test]
+    fn expired_address_is_used_at_once_while_look_ups_fail_or_wait() {
+        let mut names = HostNames::default();
+        let (start, ttl) = (MS(0), MS(100));
+        let look_up = |names: &mut HostNames, now: Duration, host: &str, ips: Option<&[IpAddr]>| {
+            let at_once = names.resolve(now, host, 1);
+            assert_eq!(names.next_lookup().as_deref(), Some(host));
+            let result = LookupResult::failure(host.to_owned());
+            _ = names.complete(
+                now,
+                ips.map_or(result, |ips| LookupResult::new(host.to_owned(), ips.iter().copied())),
+                ttl,
+            );
+            at_once
+        };
+        let found = [ip("9.9.9.9")];
+        let at_once = Some(Ok(known(&["9.9.9.9"])));
+        for host in ["a.test", "b.test", "c.test"] {
+            assert_eq!(look_up(&mut names, start, host, Some(&found)), None);
+        }
+        for host in ["x.test", "y.test"] {
+            look_up(&mut names, ttl, host, None);
+        }
+        assert_eq!(names.resolve(ttl, "a.test", 1), None, "the domains of two names may be broken");
+        assert_eq!(names.next_lookup().as_deref(), Some("a.test"));
+        _ = names.complete(ttl, LookupResult::failure("a.test".to_owned()), ttl);
+        assert_eq!(look_up(&mut names, ttl, "b.test", Some(&found)), at_once, "look-ups fail");
+        assert_eq!(look_up(&mut names, ttl, "c.test", Some(&found)), None, "one was answered");
+        for n in 0..LOOKUPS_MAX {
+            assert_eq!(names.resolve(ttl, &format!("{n}.test"), 1), None);
+        }
+        assert_eq!(names.resolve(ttl * 2, "b.test", 1), at_once, "many wait");
+        assert_eq!(names.resolve(ttl * 2, "b.test", 1), at_once, "its own look-up waits, too");
+        assert_eq!(names.resolve(STALE_MAX + ttl, "c.test", 1), None, "too old");
     }
 
     #[test]
