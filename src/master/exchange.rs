@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), expect(clippy::disallowed_types, reason = "the socket of a query"))]
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,10 +15,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::DATAGRAM_BYTES_MAX;
 use crate::proto::Nonce;
-use crate::proto::master::{MasterList, MasterQuery, MasterRefusal, MasterStep, MasterUrl};
+use crate::proto::master::{MasterKind, MasterList, MasterQuery, MasterRefusal, MasterStep, MasterUrl};
 
 /// Requests sent again, for each page, before the query ends.
 const RESENDS_MAX: u32 = 3;
+
+/// Most addresses of a master that are tried.
+const ADDRESSES_MAX: usize = 4;
 
 /// Timeout of a look-up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,19 +79,47 @@ pub enum MasterError {
     TooLarge { address: SocketAddr, bytes_max: usize },
 }
 
+impl MasterError {
+    /// Whether nothing answers at the address. Another one of the master may.
+    pub(super) fn is_unreachable(&self) -> bool {
+        matches!(self, MasterError::Socket { .. } | MasterError::NoReply { .. } | MasterError::Silent { .. })
+    }
+}
+
 /// Queries a master for its list. `progress` gets the number of addresses so far.
 ///
 /// If the end of the list does not arrive, the request is sent again, and the list is the
-/// union of all replies. Error: no reply at all.
-pub async fn fetch(
-    url: &MasterUrl,
+/// union of all replies. If nothing answers at an address of the master, the next one is tried.
+/// Error: no reply at all; that of the first address, if nothing answers at any.
+pub async fn fetch(url: &MasterUrl, timing: Timing, progress: impl FnMut(usize)) -> Result<MasterList, MasterError> {
+    fetch_from_any(&resolve(url).await?, url.kind(), timing, progress).await
+}
+
+async fn fetch_from_any(
+    addresses: &[SocketAddr],
+    kind: &MasterKind,
     timing: Timing,
     mut progress: impl FnMut(usize),
 ) -> Result<MasterList, MasterError> {
-    let address = resolve(url).await?;
+    let mut first_error = None;
+    for &address in addresses {
+        match fetch_from_address(address, kind, timing, &mut progress).await {
+            Err(error) if error.is_unreachable() => _ = first_error.get_or_insert(error),
+            result => return result,
+        }
+    }
+    Err(first_error.expect("there is an address"))
+}
+
+async fn fetch_from_address(
+    address: SocketAddr,
+    kind: &MasterKind,
+    timing: Timing,
+    progress: &mut impl FnMut(usize),
+) -> Result<MasterList, MasterError> {
     let socket_error = |source| MasterError::Socket { address, source };
     let socket = connect(address).await.map_err(socket_error)?;
-    let mut query = MasterQuery::new(url.kind().clone(), address.ip(), random_nonce().map_err(socket_error)?);
+    let mut query = MasterQuery::new(kind.clone(), address.ip(), random_nonce().map_err(socket_error)?);
     let mut not_list = 0;
     let mut resends = 0;
     let mut refusal = None;
@@ -95,7 +127,7 @@ pub async fn fetch(
     while !left.is_zero() {
         let began = Instant::now();
         let received = match socket.send(&query.request()).await {
-            Ok(_) => receive_parts(&socket, address, &mut query, timing, left, &mut not_list, &mut progress).await,
+            Ok(_) => receive_parts(&socket, address, &mut query, timing, left, &mut not_list, progress).await,
             Err(error) => Err(error),
         };
         left = left.saturating_sub(began.elapsed());
@@ -198,13 +230,18 @@ fn random_nonce() -> io::Result<Nonce> {
     nonce.map(Nonce).map_err(|error| io::Error::other(format!("the system has no random numbers: {error}")))
 }
 
-pub(super) async fn resolve(url: &MasterUrl) -> Result<SocketAddr, MasterError> {
+/// The addresses of a master, in the order in which they are tried; one at least.
+pub(super) async fn resolve(url: &MasterUrl) -> Result<Vec<SocketAddr>, MasterError> {
     let error = |source| MasterError::Lookup { host: url.host().to_owned(), source };
     let addresses = timeout(LOOKUP_TIMEOUT, lookup_host((url.host(), url.port()))).await;
     let addresses = addresses.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(error)?;
+    let addresses = addresses.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
     // IPv4 first: few masters listen on IPv6.
-    let first = addresses.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).min();
-    first.ok_or_else(|| error(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    let addresses: BTreeSet<SocketAddr> = addresses.collect();
+    if addresses.is_empty() {
+        return Err(error(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    }
+    Ok(addresses.into_iter().take(ADDRESSES_MAX).collect())
 }
 
 async fn connect(master: SocketAddr) -> io::Result<UdpSocket> {
@@ -416,5 +453,26 @@ mod tests {
         let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
         let url = format!("dpmaster://{closed}/68").parse().expect("a URL");
         assert!(matches!(error(&url).await, MasterError::Socket { .. }));
+    }
+
+    #[tokio::test]
+    async fn next_address_of_a_master_is_queried_if_the_first_does_not_answer() {
+        let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+        let silent = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let silent_address = silent.local_addr().expect("bound");
+        let (url, serving) = master("dpmaster", "/68", vec![vec![part(b"\\\x01\x01\x01\x01\0\x05\\EOT\0\0\0")]]).await;
+        let address = resolve(&url).await.expect("an address")[0];
+        let fetch = async |addresses: &[SocketAddr]| fetch_from_any(addresses, url.kind(), FAST, |_| ()).await;
+        let list = fetch(&[closed, silent_address, address]).await.expect("a list");
+        assert_eq!(list.addresses.len(), 1);
+        let error = fetch(&[closed, silent_address]).await.expect_err("no list");
+        assert!(matches!(error, MasterError::Socket { address, .. } if address == closed), "{error}");
+        serving.abort();
+        // A master that answers is the one, whatever it sends.
+        let (url, serving) = master("quake2master", "", vec![vec![b"x".to_vec()]]).await;
+        let address = resolve(&url).await.expect("an address")[0];
+        let error = fetch_from_any(&[address, closed], url.kind(), FAST, |_| ()).await.expect_err("no list");
+        assert!(matches!(error, MasterError::NotAList { .. }), "{error}");
+        serving.abort();
     }
 }

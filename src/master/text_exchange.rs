@@ -2,6 +2,7 @@
 //! of a connection are limited.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,9 +33,31 @@ impl Default for TextLimits {
 }
 
 /// Queries a master for its list. If the connection breaks or the time is over, the list has what arrived before, and
-/// is incomplete.
+/// is incomplete. If nothing answers at an address of the master, the next one is tried; the error is that of the first.
 pub async fn fetch(url: &MasterUrl, game: TextMaster, limits: TextLimits) -> Result<TextList, MasterError> {
-    let address = resolve(url).await?;
+    fetch_from_any(&resolve(url).await?, game, limits).await
+}
+
+async fn fetch_from_any(
+    addresses: &[SocketAddr],
+    game: TextMaster,
+    limits: TextLimits,
+) -> Result<TextList, MasterError> {
+    let mut first_error = None;
+    for &address in addresses {
+        match fetch_from_address(address, game, limits).await {
+            Err(error) if error.is_unreachable() => _ = first_error.get_or_insert(error),
+            result => return result,
+        }
+    }
+    Err(first_error.expect("there is an address"))
+}
+
+async fn fetch_from_address(
+    address: SocketAddr,
+    game: TextMaster,
+    limits: TextLimits,
+) -> Result<TextList, MasterError> {
     let socket_error = |source| MasterError::Socket { address, source };
     let connected = timeout(limits.connect, TcpStream::connect(address)).await;
     let mut stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map_err(socket_error)?;
@@ -74,7 +97,7 @@ async fn receive(stream: &mut TcpStream, game: TextMaster, bytes_max: usize, tex
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::TcpListener;
     use std::thread::JoinHandle;
 
     use super::*;
@@ -168,5 +191,19 @@ mod tests {
         let url = format!("cube2master://{closed}").parse().expect("a URL");
         let error = fetch(&url, TextMaster::Sauerbraten, FAST).await.expect_err("no list");
         assert!(matches!(error, MasterError::Socket { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn next_address_of_a_master_is_queried_if_the_first_does_not_answer() {
+        let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let (url, serving) = master("cube2master", &[&b"addserver 1.1.1.1 28785\n\0"[..]], After::Close);
+        let last = resolve(&url).await.expect("an address")[0];
+        let addresses = [closed, silent.local_addr().expect("bound"), last];
+        let list = fetch_from_any(&addresses, TextMaster::Sauerbraten, FAST).await.expect("a list");
+        assert_eq!(list.addresses.len(), 1);
+        serving.join().expect("served");
+        let error = fetch_from_any(&addresses[1..2], TextMaster::Sauerbraten, FAST).await.expect_err("no list");
+        assert!(matches!(error, MasterError::Silent { .. }), "{error}");
     }
 }
