@@ -96,7 +96,8 @@ impl Engine {
         Ok(())
     }
 
-    fn presence_mut(&mut self, server: ServerKey, player: PlayerKey) -> Option<&mut Presence> {
+    /// The presence of a player in the last list of a server.
+    pub(in crate::engine) fn presence_mut(&mut self, server: ServerKey, player: PlayerKey) -> Option<&mut Presence> {
         let last = self.model.servers.get_mut(server)?.record.last_snapshot.as_mut()?;
         last.entries.iter_mut().filter_map(|entry| entry.presence.as_mut()).find(|presence| presence.player == player)
     }
