@@ -6,12 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 
 use super::offline;
 use crate::api::{Answer, LineOf, Read, Request};
-use crate::cli::exit::DaemonNotRunning;
+use crate::cli::exit::{DaemonNotRunning, NeverStarted};
 use crate::cli::stdio::note;
 use crate::client::RESPONSE_TIMEOUT;
 use crate::client::{AnswerItem, Client, ClientError};
@@ -49,17 +49,46 @@ pub enum Source {
     State(Box<State>, Box<Config>),
 }
 
+impl Source {
+    /// Passes on each line of the answer to a request. Returns the notes.
+    pub fn read<R: Read>(
+        &mut self,
+        request: &R,
+        mut each: impl FnMut(LineOf<R>) -> io::Result<()>,
+    ) -> anyhow::Result<Vec<String>> {
+        match self {
+            Source::Daemon(client) => Ok(client.send(request, each)?),
+            Source::State(state, config) => {
+                state.answer(config, request)?.lines().try_for_each(&mut each)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// All lines of an answer.
+    pub fn lines<R: Read>(&mut self, request: &R) -> anyhow::Result<Vec<LineOf<R>>> {
+        let mut lines = Vec::new();
+        self.read(request, |line| {
+            lines.push(line);
+            Ok(())
+        })?;
+        Ok(lines)
+    }
+}
+
 /// The global options, with the configuration loaded on demand.
 #[derive(Debug)]
 pub struct CliContext {
     globals: GlobalOptions,
     /// The control socket, once it is known.
     socket: OnceCell<PathBuf>,
+    /// Whether the problems of the configuration file are printed already.
+    has_warned: Cell<bool>,
 }
 
 impl CliContext {
     pub fn new(globals: GlobalOptions) -> CliContext {
-        CliContext { globals, socket: OnceCell::new() }
+        CliContext { globals, socket: OnceCell::new(), has_warned: Cell::new(false) }
     }
 
     pub fn json(&self) -> bool {
@@ -96,15 +125,9 @@ impl CliContext {
     pub fn read<R: Read>(
         &self,
         request: &R,
-        mut each: impl FnMut(LineOf<R>) -> io::Result<()>,
+        each: impl FnMut(LineOf<R>) -> io::Result<()>,
     ) -> anyhow::Result<Vec<String>> {
-        match self.daemon_or_state()? {
-            Source::Daemon(mut client) => Ok(client.send(request, each)?),
-            Source::State(mut state, config) => {
-                state.answer(&config, request)?.lines().try_for_each(&mut each)?;
-                Ok(Vec::new())
-            }
-        }
+        self.daemon_or_state()?.read(request, each)
     }
 
     /// The daemon. If it is not running: its state directory, with a note to standard error.
@@ -116,8 +139,14 @@ impl CliContext {
                 Err(error @ ClientError::NotRunning(_)) => error,
                 Err(error) => return Err(error.into()),
             };
-            let config = self.config().with_context(|| {
-                format!("{error}, and the state directory cannot be read, because the configuration cannot be used")
+            let config = self.config().map_err(|problems| {
+                let why = format!(
+                    "{error}, and the state directory cannot be read, because the configuration cannot be used"
+                );
+                match self.has_warned.get() && !self.json() {
+                    true => anyhow!(why),
+                    false => problems.context(why),
+                }
             })?;
             let dir = config.state_dir.display();
             // A daemon that is starting holds the lock and will respond soon.
@@ -132,6 +161,9 @@ impl CliContext {
                     return Ok(Source::State(Box::new(state), Box::new(config)));
                 }
                 Err(failed) if failed.is_locked() && is_running.get() => {}
+                Err(failed) if failed.is_state_dir_missing() => {
+                    return Err(NeverStarted { state_dir: config.state_dir }.into());
+                }
                 Err(failed) => {
                     let context = format!("{error}, and the state directory {dir} cannot be read");
                     return Err(failed).context(context);
@@ -155,6 +187,7 @@ impl CliContext {
         self.socket.get_or_init(|| {
             let (socket, error) = self.find_socket();
             if let Some(error) = error {
+                self.has_warned.set(true);
                 let (error, socket) = (anyhow::Error::new(error), socket.display());
                 note(format_args!("clqd: warning: {error:#}"));
                 note(format_args!(

@@ -35,6 +35,17 @@ pub struct DaemonNotRunning {
     pub run: String,
 }
 
+/// No process listens on the control socket, and there is no state to read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the daemon is not running, and has not run yet: {} does not exist\n  \
+     start it with: systemctl start clqd     another daemon: --config or --socket",
+    state_dir.display()
+)]
+pub struct NeverStarted {
+    pub state_dir: PathBuf,
+}
+
 /// Returns the exit code of a command that failed with this error.
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if classify(error).is_misuse { EXIT_USAGE } else { 1 })
@@ -91,7 +102,7 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
         }
         match cause.downcast_ref::<ClientError>() {
             Some(ClientError::NotRunning(_)) => return named("not_running"),
-            Some(ClientError::PermissionDenied(_)) => return named("permission_denied"),
+            Some(ClientError::PermissionDenied { .. }) => return named("permission_denied"),
             Some(ClientError::TimedOut { .. }) => return named("timeout"),
             Some(ClientError::ConnectionLost { .. } | ClientError::Closed) => return named("connection_lost"),
             Some(ClientError::ProtocolError { .. }) => return named("protocol_error"),

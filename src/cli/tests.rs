@@ -231,7 +231,8 @@ fn missing_daemon_error_names_socket() {
         run("clqd servers add quake3://a:1 --socket /no/s"),
         "The daemon is not running (no process listens on /no/s). Start it with `systemctl start clqd` or `clqd run`."
     );
-    assert!(run("clqd status --socket /no/s").contains("state directory"));
+    let never_started = run("clqd status --socket /no/s");
+    assert!(never_started.contains("has not run yet: /var/lib/clqd does not exist\n"), "{never_started}");
 }
 
 #[test]

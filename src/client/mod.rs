@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::stat::Mode;
+use nix::unistd::Group;
 use serde::Deserialize;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -75,8 +78,16 @@ pub enum ClientError {
     /// The socket does not exist, or no process listens on it.
     #[error("the daemon is not running (no process listens on {})", .0.display())]
     NotRunning(PathBuf),
-    #[error("no permission for {}; be root or in the group of the socket", .0.display())]
-    PermissionDenied(PathBuf),
+    #[error(
+        "no permission for {}; run it with sudo{}",
+        path.display(),
+        group.as_ref().map_or_else(String::new, |group| format!(", or join the group {group}: sudo adduser $USER {group}"))
+    )]
+    PermissionDenied {
+        path: PathBuf,
+        /// Whose members may connect; `None`: unknown.
+        group: Option<String>,
+    },
     /// A process listens but sends nothing.
     #[error(
         "the daemon does not respond: nothing received on {} for {} s{}. It is stopped, overloaded or out of file \
@@ -109,7 +120,9 @@ impl Client {
     pub fn connect_with_timeout(path: &Path, silence_max: Duration) -> Result<Client, ClientError> {
         let stream = connect(path, silence_max).map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NotRunning(path.to_owned()),
-            ErrorKind::PermissionDenied => ClientError::PermissionDenied(path.to_owned()),
+            ErrorKind::PermissionDenied => {
+                ClientError::PermissionDenied { path: path.to_owned(), group: group_of(path) }
+            }
             ErrorKind::WouldBlock => ClientError::TimedOut { path: path.to_owned(), waited: silence_max, pid: None },
             _ => ClientError::ConnectionLost { path: path.to_owned(), source },
         })?;
@@ -198,6 +211,16 @@ fn connect(path: &Path, silence_max: Duration) -> io::Result<std::os::unix::net:
     socket.connect(&SockAddr::unix(path)?)?;
     socket.set_nonblocking(true)?;
     Ok(OwnedFd::from(socket).into())
+}
+
+/// The group, other than root, whose members may use the socket. If only they see it, its directory has the same group.
+fn group_of(path: &Path) -> Option<String> {
+    let of_dir = || Some((path.parent()?.metadata().ok()?, Mode::S_IXGRP));
+    let (metadata, needed) = path.metadata().ok().map(|metadata| (metadata, Mode::S_IWGRP)).or_else(of_dir)?;
+    if metadata.gid() == 0 || metadata.mode() & needed.bits() == 0 {
+        return None;
+    }
+    Some(Group::from_gid(metadata.gid().into()).ok()??.name)
 }
 
 /// `None`: the end of the answer.

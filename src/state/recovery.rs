@@ -54,6 +54,10 @@ impl RecoveryError {
     pub fn is_locked(&self) -> bool {
         matches!(self, RecoveryError::State(StateError::Store(StoreError::Locked { .. })))
     }
+
+    pub fn is_state_dir_missing(&self) -> bool {
+        matches!(self, RecoveryError::State(StateError::Store(StoreError::MissingStateDir { .. })))
+    }
 }
 
 impl From<StoreError> for RecoveryError {
