@@ -8,10 +8,10 @@ use clap::{ArgGroup, Args, Subcommand};
 
 use super::arguments::{parse_tag, parse_url};
 use super::detect::{NotFound, detect};
-use super::{import, list};
+use super::{import, list, not_found};
 use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
 use crate::api::{Answer, Notes, ROWS_PER_RESPONSE_MAX, Read, Request, Tagged, URLS_PER_REQUEST_MAX, json};
-use crate::cli::context::CliContext;
+use crate::cli::context::{CliContext, Source};
 use crate::cli::exit::{DaemonNotRunning, UsageError};
 use crate::cli::output::format::sanitize;
 use crate::cli::output::{Print, Printer};
@@ -242,9 +242,10 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
             send_in_batches(app, urls, |urls| requests::ServersRemove { urls: to_strings(urls) })
         }
         ServersCommand::Tags => show_list(app, &requests::ServersTags {}, "no server has a tag"),
-        ServersCommand::Best { url } => show(app, &requests::ServersBest { url }),
+        ServersCommand::Best { url } => of_server(app, &url, &requests::ServersBest { url: url.clone() }, ""),
         ServersCommand::Sessions { url, count } => {
-            show_list(app, &requests::ServersSessions { url, last_s: None, count }, "no session is kept")
+            let request = requests::ServersSessions { url: url.clone(), last_s: None, count };
+            of_server(app, &url, &request, "no session is kept")
         }
         ServersCommand::Trust(TrustArgs { url, except, revoke }) => {
             send(app, &requests::ServersTrust { url, except, revoke })
@@ -252,8 +253,24 @@ pub fn servers(command: ServersCommand, app: &CliContext) -> anyhow::Result<Exit
         ServersCommand::Budget(args) => budget(args, app),
         ServersCommand::List(args) => list::run(args, app),
         ServersCommand::Import(args) => import::run(&args, app),
-        ServersCommand::Show { url } => show(app, &requests::ServersShow { url }),
+        ServersCommand::Show { url } => of_server(app, &url, &requests::ServersShow { url: url.clone() }, ""),
     }
+}
+
+/// Prints the answer to a request that names a server.
+fn of_server<R: Read<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    url: &ServerUrl,
+    request: &R,
+    if_empty: &str,
+) -> anyhow::Result<ExitCode> {
+    let printer = Printer::new(app.json(), Output::ending());
+    let explain = |error, source: &mut Source| not_found::explain_server(error, url, source);
+    let (code, lines) = show_with(app, printer, request, explain)?;
+    if lines == 0 && !if_empty.is_empty() {
+        note(format_args!("clqd: {if_empty}"));
+    }
+    Ok(code)
 }
 
 fn budget(args: BudgetArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -355,8 +372,21 @@ fn show_counting<R: Read<Answer: Answer<Line: Print>>>(
     app: &CliContext,
     request: &R,
 ) -> anyhow::Result<(ExitCode, u64)> {
-    let mut printing = Printing::new(app, Output::ending());
-    let notes = app.read(request, |line| printing.line(line));
+    show_with(app, Printer::new(app.json(), Output::ending()), request, |error, _| error)
+}
+
+/// Prints the answer to a request with this printer, or fails with an error that `explain` completes.
+pub(super) fn show_with<R: Read<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    printer: Printer<Output>,
+    request: &R,
+    explain: impl FnOnce(anyhow::Error, &mut Source) -> anyhow::Error,
+) -> anyhow::Result<(ExitCode, u64)> {
+    let mut printing = Printing { app, printer, code: ExitCode::SUCCESS, lines: 0 };
+    let notes = app.daemon_or_state().and_then(|mut source| {
+        let notes = source.read(request, |line| printing.line(line));
+        notes.map_err(|error| explain(error, &mut source))
+    });
     printing.end(notes)
 }
 

@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::admin::{send_counting, show};
+use super::admin::{send_counting, show, show_with};
 use super::arguments::{parse_ranking, parse_tag, parse_url};
+use super::not_found::{explain_server, why_not_ranked};
 use crate::api::requests::{self, BoardLine};
-use crate::api::{ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX};
-use crate::cli::context::CliContext;
-use crate::cli::output::Printer;
+use crate::api::{Answer, ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX, Read};
+use crate::cli::context::{CliContext, Source};
 use crate::cli::output::format::group_digits;
+use crate::cli::output::{Print, Printer};
 use crate::cli::stdio::{Output, say};
+use crate::clock::system_ms;
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::model::url::ServerUrl;
@@ -300,7 +302,8 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
         }
         BoardCommand::Standing { boards, ranking: None, player } => {
             let (boards, player) = (boards.into_selector(), player.name());
-            return show(app, &requests::Standings { boards, player, rankings: Vec::new() });
+            let scope = boards.scope.clone();
+            return of_scope(app, &scope, &requests::Standings { boards, player, rankings: Vec::new() });
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
@@ -308,7 +311,9 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
                 true => FusedQuery::Top { count: rows.count },
                 false => FusedQuery::Players { players },
             };
-            return show(app, &requests::Fused { boards: boards.into_selector(), rankings, k, query });
+            let boards = boards.into_selector();
+            let scope = boards.scope.clone();
+            return of_scope(app, &scope, &requests::Fused { boards, rankings, k, query });
         }
         BoardCommand::At { board, position } => {
             return at(position, &board.query(BoardQuery::At { position }), app);
@@ -330,28 +335,51 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
             (board, BoardQuery::Positions { players: player_refs(players.names, players.keys) })
         }
     };
-    show(app, &board.query(query))
+    let request = board.query(query);
+    of_scope(app, &request.board.scope, &request)
+}
+
+/// Prints the answer to a request about boards of this scope.
+fn of_scope<R: Read<Answer: Answer<Line: Print>>>(
+    app: &CliContext,
+    scope: &Scope,
+    request: &R,
+) -> anyhow::Result<ExitCode> {
+    let printer = Printer::new(app.json(), Output::ending());
+    show_with(app, printer, request, |error, source| explain(error, scope, source)).map(|(code, _)| code)
+}
+
+fn explain(error: anyhow::Error, scope: &Scope, source: &mut Source) -> anyhow::Error {
+    match scope {
+        Scope::Server(url) => explain_server(error, url, source),
+        Scope::Game(_) | Scope::Tag(_) => error,
+    }
 }
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let TopArgs { scope: TopScope { server, game, tag }, window: WindowArgs { window, time }, ranking, rows } = args;
-    let board = BoardSelector { scope: scope(server, game, tag), ranking, window, at_ms: time };
+    let scope = scope(server, game, tag);
+    let board = BoardSelector { scope: scope.clone(), ranking, window, at_ms: time };
     let request = requests::Board { board, query: BoardQuery::Top { count: rows.count } };
+    let mut source = app.daemon_or_state()?;
+    let lines = source.lines(&request).map_err(|error| explain(error, &scope, &mut source))?;
     let mut printer = Printer::new(app.json(), Output::ending()).brief();
-    let result = app.read(&request, |line| printer.line(line));
+    if let (Some(BoardLine::BoardHead(head)), Scope::Server(url), false) = (lines.first(), &scope, app.json())
+        && head.is_empty_and_open()
+        && let Some(why) = why_not_ranked(url, system_ms(), &mut source)
+    {
+        printer = printer.explain_empty(why);
+    }
+    lines.into_iter().try_for_each(|line| printer.line(line))?;
     printer.finish()?;
-    result?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the entry at a position. If the board has no such position, this is an error,
 /// because a heading without an entry would look like a result.
 fn at(position: u32, request: &requests::Board, app: &CliContext) -> anyhow::Result<ExitCode> {
-    let mut lines = Vec::new();
-    app.read(request, |line| {
-        lines.push(line);
-        Ok(())
-    })?;
+    let mut source = app.daemon_or_state()?;
+    let lines = source.lines(request).map_err(|error| explain(error, &request.board.scope, &mut source))?;
     if let [BoardLine::BoardHead(head)] = &lines[..] {
         let size = group_digits(head.size);
         let message = format!("no player at position {position}: the board has {size} entries");

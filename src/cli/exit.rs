@@ -113,6 +113,14 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
     named("failed")
 }
 
+/// The code of a failed request.
+pub fn api_code(error: &anyhow::Error) -> Option<ErrorCode> {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(ClientError::Failure(failure)) => Some(failure.code),
+        _ => cause.downcast_ref().map(|failure: &ApiError| failure.code),
+    })
+}
+
 fn from_api_error(failure: &ApiError) -> ErrorInfo {
     let name = serde_json::to_value(failure.code).ok().and_then(|code| code.as_str().map(str::to_owned));
     ErrorInfo { name: name.unwrap_or_else(|| "failed".to_owned()), is_misuse: failure.code == ErrorCode::BadRequest }

@@ -7,6 +7,7 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
 use super::arguments::parse_class;
+use super::not_found::why_no_server;
 use crate::api::ServerFilter;
 use crate::api::requests::ServersList;
 use crate::cli::context::CliContext;
@@ -89,11 +90,8 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         country,
         text,
     };
-    let mut servers = Vec::new();
-    app.read(&ServersList { filter }, |server| {
-        servers.push(server);
-        Ok(())
-    })?;
+    let mut source = app.daemon_or_state()?;
+    let mut servers = source.lines(&ServersList { filter: filter.clone() })?;
     sort(&mut servers, order);
     let all = servers.len();
     servers.truncate(count.map_or(all, |count| count as usize));
@@ -102,7 +100,8 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     servers.into_iter().try_for_each(|server| printer.line(server))?;
     printer.finish()?;
     if all == 0 {
-        note("clqd: no server matches");
+        let why = why_no_server(&filter, &mut source).map_or_else(String::new, |why| format!("; {why}"));
+        note(format_args!("clqd: no server matches{why}"));
     } else if shown < all {
         note(format_args!("clqd: {} of {} servers", group_digits(shown as u64), group_digits(all as u64)));
     }

@@ -30,6 +30,7 @@ pub mod import;
 pub mod list;
 pub mod log;
 pub mod migrate;
+mod not_found;
 pub mod offline;
 pub mod output;
 pub mod player;

@@ -291,6 +291,13 @@ pub struct BoardHead {
     pub page: Option<PageView>,
 }
 
+impl BoardHead {
+    /// Whether nobody is on the board of a window that is not closed.
+    pub fn is_empty_and_open(&self) -> bool {
+        self.size == 0 && !self.window.closed
+    }
+}
+
 /// The players with scores in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ScoreRange)]

@@ -21,6 +21,8 @@ pub(super) struct BoardPrinter {
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,
+    /// Why the board is empty, if it is not for lack of play.
+    pub(super) why_empty: Option<String>,
     /// Positions of the first and last entry shown.
     shown: Option<(u64, u64)>,
 }
@@ -46,6 +48,23 @@ impl BoardPrinter {
     /// The head's ranking; a response without a head prints plain scores.
     fn ranking(&self) -> Ranking {
         self.head.as_ref().map_or(Ranking::Points, |head| head.ranking)
+    }
+
+    fn print_head(&self, out: &mut impl Write, head: &BoardHead, now_ms: i64) -> io::Result<()> {
+        let order = super::describe_order(head.order);
+        let place = board_title(&head.scope, &head.window);
+        writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
+        if let Some(range) = head.range {
+            writeln!(out, "{} in the range, first position {}", players(range.count), group_digits(range.first))?;
+        }
+        if head.page.as_ref().is_some_and(|page| page.board_changed) {
+            writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
+        }
+        match &self.why_empty {
+            _ if !head.is_empty_and_open() => Ok(()),
+            Some(why) => writeln!(out, "{why}"),
+            None => writeln!(out, "{}", why_empty(head, now_ms)),
+        }
     }
 
     fn entries(&mut self) -> &mut Table {
@@ -117,7 +136,7 @@ impl Print for BoardLine {
     fn print<W: Write>(self, Printer { board, out, now_ms, .. }: &mut Printer<W>) -> io::Result<()> {
         match self {
             BoardLine::BoardHead(head) => {
-                print_head(out, &head, *now_ms)?;
+                board.print_head(out, &head, *now_ms)?;
                 board.head = Some(*head);
                 Ok(())
             }
@@ -207,22 +226,6 @@ fn board_title(scope: &Scope, window: &WindowView) -> String {
 
 fn players(n: u64) -> String {
     format!("{} {}", group_digits(n), if n == 1 { "player" } else { "players" })
-}
-
-fn print_head(out: &mut impl Write, head: &BoardHead, now_ms: i64) -> io::Result<()> {
-    let order = super::describe_order(head.order);
-    let place = board_title(&head.scope, &head.window);
-    writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
-    if let Some(range) = head.range {
-        writeln!(out, "{} in the range, first position {}", players(range.count), group_digits(range.first))?;
-    }
-    if head.page.as_ref().is_some_and(|page| page.board_changed) {
-        writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
-    }
-    if head.size == 0 && !head.window.closed {
-        writeln!(out, "{}", why_empty(head, now_ms))?;
-    }
-    Ok(())
 }
 
 /// Why nobody is on the board of a running window, and when that changes.

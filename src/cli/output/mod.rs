@@ -60,6 +60,12 @@ impl<W: Write> Printer<W> {
         self
     }
 
+    /// Gives the reason why a board is empty, in place of what its ranking needs.
+    pub fn explain_empty(mut self, why: String) -> Printer<W> {
+        self.board.why_empty = Some(why);
+        self
+    }
+
     /// Prints a line of an answer. A table buffers its first rows to compute the column widths.
     pub fn line<L: Print>(&mut self, line: L) -> io::Result<()> {
         if self.json {
