@@ -97,6 +97,9 @@ pub fn run(args: ListArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     servers.truncate(count.map_or(all, |count| count as usize));
     let shown = servers.len();
     let mut printer = Printer::new(app.json(), Output::ending());
+    if greylisted {
+        printer = printer.of_greylist();
+    }
     servers.into_iter().try_for_each(|server| printer.line(server))?;
     printer.finish()?;
     if all == 0 {

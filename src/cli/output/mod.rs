@@ -45,18 +45,27 @@ pub struct Printer<W: Write> {
     out: W,
     /// The table of a list of servers or maps; `None` before the first row.
     list: Option<Table>,
+    /// A list of servers has the reasons why they are greylisted.
+    of_greylist: bool,
     /// Prints the lines of board queries.
     board: board::BoardPrinter,
 }
 
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
-        Printer { json, now_ms: crate::clock::system_ms(), out, list: None, board: board::BoardPrinter::default() }
+        let (now_ms, board) = (crate::clock::system_ms(), board::BoardPrinter::default());
+        Printer { json, now_ms, out, list: None, of_greylist: false, board }
     }
 
     /// Prints boards without shared positions and keys.
     pub fn brief(mut self) -> Printer<W> {
         self.board.is_brief = true;
+        self
+    }
+
+    /// Prints lists of servers with the reasons why they are greylisted.
+    pub fn of_greylist(mut self) -> Printer<W> {
+        self.of_greylist = true;
         self
     }
 
@@ -146,6 +155,11 @@ impl Print for NoLine {
 
 impl Print for ServerSummary {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        if printer.of_greylist {
+            let table = || Table::new(&server::GREYLIST_COLUMNS).with_optional(server::GREYLIST_OPTIONAL_COLUMNS);
+            let cells = server::greylist_cells(&self);
+            return printer.list.get_or_insert_with(table).row(&mut printer.out, cells);
+        }
         let table = || Table::new(&server::COLUMNS).with_optional(server::OPTIONAL_COLUMNS);
         let cells = server::cells(&self.public, printer.now_ms);
         printer.list.get_or_insert_with(table).row(&mut printer.out, cells)
@@ -196,9 +210,16 @@ impl Print for SessionView {
 
 impl Print for PlayerNameView {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
-        let (name, game) = (sanitize(&self.name), sanitize(&self.game));
-        let seen = self.last_seen_ms.map_or_else(String::new, |ms| format!(", last seen {} UTC", format_time(ms)));
-        writeln!(printer.out, "#{}  {name}  ({game}){seen}", self.player_key)
+        let columns = [
+            ("player", table::PLAYER_COLUMN),
+            ("game", table::GAME_COLUMN),
+            ("key", Align::Right),
+            ("last seen", Align::Left),
+        ];
+        // An old state does not know the time.
+        let seen = self.last_seen_ms.map_or_else(|| "-".to_owned(), |t_ms| relative_time(Some(t_ms), printer.now_ms));
+        let cells = vec![sanitize(&self.name), sanitize(&self.game), self.player_key.to_string(), seen];
+        printer.list.get_or_insert_with(|| Table::new(&columns)).row(&mut printer.out, cells)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{self, Align, Column};
 use crate::model::server::Class;
-use crate::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail};
+use crate::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail, ServerSummary};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
@@ -28,6 +28,13 @@ pub(super) const COLUMNS: [Column; 9] = [
     ("seen", Align::Left),
     ("notes", Align::Truncate(40)),
 ];
+
+/// Columns of `clqd servers list --greylisted`.
+pub(super) const GREYLIST_COLUMNS: [Column; 4] =
+    [("server", Align::Left), ("game", table::GAME_COLUMN), ("name", table::HOSTNAME_COLUMN), ("reason", Align::Left)];
+
+/// Columns that the list of the greylist lacks on a narrow terminal, the least important first.
+pub(super) const GREYLIST_OPTIONAL_COLUMNS: &[&str] = &["game", "name"];
 
 /// Columns that the list lacks on a narrow terminal, the least important first.
 pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "game", "notes", "class"];
@@ -50,6 +57,18 @@ pub(super) fn cells(server: &PublicServer, now_ms: i64) -> Vec<String> {
         server.rank.map_or("-".to_owned(), |rank| group_digits(rank.into())),
         rough_relative_time(server.last_seen_ms, now_ms),
         server_notes(server),
+    ]
+}
+
+/// As [`cells`], in the order of [`GREYLIST_COLUMNS`].
+pub(super) fn greylist_cells(server: &ServerSummary) -> Vec<String> {
+    let ServerSummary { public, greylist_reason } = server;
+    let text = |text: &str| sanitize_name(text, &public.url);
+    vec![
+        sanitize(&public.url),
+        text(public.game.as_deref().unwrap_or("-")),
+        text(&public.hostname),
+        sanitize(greylist_reason.as_deref().unwrap_or_default()),
     ]
 }
 

@@ -34,8 +34,7 @@ fn printed<L: Print + Clone + PartialEq + Debug>(lines: Vec<L>, want: &str) {
 
 fn print<L: Print>(json: bool, lines: Vec<L>) -> String {
     let mut out = Vec::new();
-    let mut printer =
-        Printer { json, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
+    let mut printer = Printer { now_ms: NOW_MS, ..Printer::new(json, &mut out) };
     lines.into_iter().for_each(|line| printer.line(line).expect("written"));
     printer.finish().expect("written");
     String::from_utf8(out).expect("text")
@@ -134,6 +133,37 @@ fn server_list_prints_as_table() {
 server                           class  players  game    map     name           rank  seen      notes
 quake3://127.0.0.1:27960             1     7/16  baseq3  q3dm17  The House[0m  1,204  45 s ago  ctf
 source://game.example.org:27015      6      0/0  -       -                         -  never     greylisted, missed 1, ctf
+",
+    );
+}
+
+#[test]
+fn greylist_prints_reasons() {
+    let public = PublicServer { greylisted: true, ..server("quake3://127.0.0.1:27960") };
+    let summary = ServerSummary { public, greylist_reason: Some("fake\u{1b}[2J players".into()) };
+    let mut printer = Printer::new(false, Vec::new()).of_greylist();
+    printer.line(summary).and_then(|()| printer.finish()).expect("written");
+    let text = String::from_utf8(printer.out).expect("text");
+    let want = "server                    game    name          reason\n\
+                quake3://127.0.0.1:27960  baseq3  The House[0m  fake[2J players\n";
+    assert_eq!(text, want);
+}
+
+#[test]
+fn found_players_print_as_table() {
+    let found = |player_key, name: &str, last_seen_ms| PlayerNameView {
+        player_key,
+        game: "baseq3".into(),
+        name: name.into(),
+        display: name.into(),
+        last_seen_ms,
+    };
+    printed(
+        vec![found(15_922, "Duck7248", Some(NOW_MS - 120_000)), found(3, "日本", None)],
+        "\
+player    game      key  last seen
+Duck7248  baseq3  15922  2 min ago
+日本      baseq3      3  -
 ",
     );
 }
@@ -678,8 +708,7 @@ quake3://127.0.0.1:27960             class 7  no response  port unreachable; sou
 #[test]
 fn json_prints_one_object_per_line() {
     let mut out = Vec::new();
-    let mut printer =
-        Printer { json: true, now_ms: NOW_MS, out: &mut out, list: None, board: board::BoardPrinter::default() };
+    let mut printer = Printer::new(true, &mut out);
     printer.line(ServerSummary { public: server("quake3://127.0.0.1:27960"), greylist_reason: None }).expect("written");
     printer.finish().expect("written");
     let text = String::from_utf8(out).expect("text");
