@@ -246,15 +246,19 @@ pub struct PageStart {
     before: Option<String>,
 }
 
-/// Bounds of scores, in the unit of the output.
+/// Bounds of scores.
 #[derive(Debug, Args)]
 pub struct ScoreRangeArgs {
+    /// Lowest score, as in --json: points a second for clq1 (0.02 is 1.20 points/min), seconds for time
     #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true)]
     at_least: Option<f64>,
+    /// Scores above this one, as in --json
     #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true, conflicts_with = "at_least")]
     above: Option<f64>,
+    /// Highest score, as in --json
     #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true)]
     at_most: Option<f64>,
+    /// Scores below this one, as in --json
     #[arg(long, value_name = "SCORE", value_parser = parse_score, allow_negative_numbers = true, conflicts_with = "at_most")]
     below: Option<f64>,
 }
@@ -303,7 +307,8 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
         BoardCommand::Standing { boards, ranking: None, player } => {
             let (boards, player) = (boards.into_selector(), player.name());
             let scope = boards.scope.clone();
-            return of_scope(app, &scope, &requests::Standings { boards, player, rankings: Vec::new() });
+            let request = requests::Standings { boards, player, rankings: Vec::new() };
+            return of_scope(app, &scope, Printer::new(app.json(), Output::ending()), &request);
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
@@ -313,7 +318,8 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
             };
             let boards = boards.into_selector();
             let scope = boards.scope.clone();
-            return of_scope(app, &scope, &requests::Fused { boards, rankings, k, query });
+            let request = requests::Fused { boards, rankings, k, query };
+            return of_scope(app, &scope, Printer::new(app.json(), Output::ending()), &request);
         }
         BoardCommand::At { board, position } => {
             return at(position, &board.query(BoardQuery::At { position }), app);
@@ -336,16 +342,20 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
         }
     };
     let request = board.query(query);
-    of_scope(app, &request.board.scope, &request)
+    let mut printer = Printer::new(app.json(), Output::ending());
+    if let BoardQuery::Range { scores, .. } | BoardQuery::Count { scores } = &request.query {
+        printer = printer.in_range(*scores);
+    }
+    of_scope(app, &request.board.scope, printer, &request)
 }
 
 /// Prints the answer to a request about boards of this scope.
 fn of_scope<R: Read<Answer: Answer<Line: Print>>>(
     app: &CliContext,
     scope: &Scope,
+    printer: Printer<Output>,
     request: &R,
 ) -> anyhow::Result<ExitCode> {
-    let printer = Printer::new(app.json(), Output::ending());
     show_with(app, printer, request, |error, source| explain(error, scope, source)).map(|(code, _)| code)
 }
 

@@ -9,8 +9,8 @@ use crate::cli::output::table::{self, Align, Column, Table};
 use crate::model::row::Ranking;
 use crate::model::scope::Scope;
 use crate::view::board::{
-    BoardEntryView, BoardHead, EntryScore, FusedHead, FusedView, MissingPlayer, PositionForView, StandingView,
-    StandingsView, WindowPhase, WindowSummary, WindowView,
+    BoardEntryView, BoardHead, EntryScore, FusedHead, FusedView, MissingPlayer, PositionForView, ScoreBounds,
+    StandingView, StandingsView, WindowPhase, WindowSummary, WindowView,
 };
 
 /// The state of one response: its head and its table.
@@ -21,6 +21,8 @@ pub(super) struct BoardPrinter {
     head: Option<BoardHead>,
     fused: Vec<Ranking>,
     table: Option<Table>,
+    /// The range of scores that was asked for.
+    pub(super) scores: ScoreBounds,
     /// Why the board is empty, if it is not for lack of play.
     pub(super) why_empty: Option<String>,
     /// Positions of the first and last entry shown.
@@ -55,7 +57,11 @@ impl BoardPrinter {
         let place = board_title(&head.scope, &head.window);
         writeln!(out, "{} on {place}, {}{order}", head.ranking.name(), players(head.size))?;
         if let Some(range) = head.range {
-            writeln!(out, "{} in the range, first position {}", players(range.count), group_digits(range.first))?;
+            let from = match range.count {
+                0 => String::new(),
+                _ => format!(", from position {}", group_digits(range.first)),
+            };
+            writeln!(out, "{}{}{from}", players(range.count), describe_range(head.ranking, self.scores))?;
         }
         if head.page.as_ref().is_some_and(|page| page.board_changed) {
             writeln!(out, "the board has changed since the cursor was created: entries may be repeated or missing")?;
@@ -226,6 +232,22 @@ fn board_title(scope: &Scope, window: &WindowView) -> String {
 
 fn players(n: u64) -> String {
     format!("{} {}", group_digits(n), if n == 1 { "player" } else { "players" })
+}
+
+/// ` with at least 1.20 and less than 2.40 points/min`; empty without bounds.
+fn describe_range(ranking: Ranking, scores: ScoreBounds) -> String {
+    let ScoreBounds { at_least, above, at_most, below } = scores;
+    let bounds = [("at least", at_least), ("more than", above), ("at most", at_most), ("less than", below)];
+    let bounds = bounds.into_iter().filter_map(|(what, bound)| Some(format!("{what} {}", score(ranking, bound?))));
+    let bounds = bounds.collect::<Vec<_>>().join(" and ");
+    let unit = match ranking {
+        Ranking::Clq1 => " points/min",
+        Ranking::Points => " points",
+        Ranking::Clq2 => " in clq2",
+        Ranking::Elo => " in elo",
+        Ranking::Time => "",
+    };
+    if bounds.is_empty() { bounds } else { format!(" with {bounds}{unit}") }
 }
 
 /// Why nobody is on the board of a running window, and when that changes.

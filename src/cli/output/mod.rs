@@ -24,7 +24,7 @@ use crate::cli::output::format::{
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::model::row::Ranking;
-use crate::view::board::OrderView;
+use crate::view::board::{OrderView, ScoreBounds};
 use crate::view::export::ExportRow;
 use crate::view::history::{BestPlayers, MapTotals, MapView};
 use crate::view::session::{ExportedSession, SessionView};
@@ -66,6 +66,12 @@ impl<W: Write> Printer<W> {
     /// Prints lists of servers with the reasons why they are greylisted.
     pub fn of_greylist(mut self) -> Printer<W> {
         self.of_greylist = true;
+        self
+    }
+
+    /// Names the range of scores that the entries of a board are in.
+    pub fn in_range(mut self, scores: ScoreBounds) -> Printer<W> {
+        self.board.scores = scores;
         self
     }
 

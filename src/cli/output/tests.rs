@@ -385,7 +385,7 @@ fn range_position_and_missing_players_print() {
         ],
         "\
 time on tag pro in 2025-W47 (running), 1,212 players
-12 players in the range, first position 3
+12 players, from position 3
 1 h 1 min reached now: position 5, shared 3, dense 2
 #  shared  dense  player  key   time  reached
 2       2      2  Visor     7  1 min  2 min ago
@@ -393,6 +393,31 @@ time on tag pro in 2025-W47 (running), 1,212 players
 -       -      -  Xaero     -      -  unknown player
 ",
     );
+}
+
+#[test]
+fn range_names_its_bounds_in_the_unit_of_the_board() {
+    let printed = |ranking, scores, count| {
+        let head = BoardHead { range: Some(RangeView { first: 1, count }), ..board(ranking) };
+        let mut printer = Printer::new(false, Vec::new()).in_range(scores);
+        printer.line(BoardLine::BoardHead(Box::new(head))).expect("written");
+        String::from_utf8(printer.out).expect("text").lines().nth(1).expect("a line").to_owned()
+    };
+    let scores = |at_least, below| ScoreBounds { at_least, below, ..ScoreBounds::default() };
+    for (ranking, scores, count, want) in [
+        (Ranking::Clq1, scores(Some(0.02), None), 6, "6 players with at least 1.20 points/min, from position 1"),
+        (
+            Ranking::Clq1,
+            scores(Some(0.02), Some(0.04)),
+            0,
+            "0 players with at least 1.20 and less than 2.40 points/min",
+        ),
+        (Ranking::Time, scores(Some(3_600.0), None), 1, "1 player with at least 1 h, from position 1"),
+        (Ranking::Elo, scores(None, Some(900.0)), 2, "2 players with less than 900 in elo, from position 1"),
+        (Ranking::Points, scores(None, None), 2, "2 players, from position 1"),
+    ] {
+        assert_eq!(printed(ranking, scores, count), want);
+    }
 }
 
 #[test]
