@@ -43,6 +43,7 @@ pub enum ServersCommand {
     Tag(TagArgs),
     /// List all tags with their servers and players
     Tags,
+    #[command(alias = "ls")]
     List(list::ListArgs),
     Import(import::ImportArgs),
     Trust(TrustArgs),
@@ -57,7 +58,7 @@ pub enum ServersCommand {
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
         /// Most sessions
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
     },
     /// Show all data of one server
@@ -218,7 +219,7 @@ pub struct MapsArgs {
     /// Part of a name; one or two characters match only the beginning
     text: Option<String>,
     /// Most maps
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+    #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     count: u32,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn parse_class(text: &str) -> Result<Class, String> {
 }
 
 pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {
-    Ranking::from_name(text).ok_or_else(|| {
+    Ranking::from_name(&text.to_ascii_lowercase()).ok_or_else(|| {
         let names = Ranking::ALL.map(Ranking::name);
         match crate::nearest::nearest(text, names) {
             Some(right) => format!("did you mean {right}?"),

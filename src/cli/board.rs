@@ -98,7 +98,7 @@ pub enum BoardCommand {
         #[command(flatten)]
         boards: ScopeWindowArgs,
         /// clq1, clq2, elo, points or time
-        #[arg(long, value_parser = parse_ranking)]
+        #[arg(long, alias = "by", value_parser = parse_ranking)]
         ranking: Option<Ranking>,
         #[command(flatten)]
         player: PlayerArg,
@@ -118,7 +118,7 @@ pub enum BoardCommand {
         boards: ScopeWindowArgs,
         /// RANKING or RANKING=WEIGHT; may be repeated [default: all five with equal
         /// weights]
-        #[arg(long = "ranking", value_name = "RANKING", value_parser = parse_ranking_weight)]
+        #[arg(long = "ranking", alias = "by", value_name = "RANKING", value_parser = parse_ranking_weight)]
         rankings: Vec<RankingWeight>,
         /// Constant k of reciprocal rank fusion; a larger k weights top positions less
         /// [default: 60]
@@ -160,7 +160,7 @@ pub struct TopArgs {
     #[command(flatten)]
     window: WindowArgs,
     /// clq1, clq2, elo, points or time
-    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
+    #[arg(long, alias = "by", default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
     #[command(flatten)]
     rows: CountArg,
@@ -192,7 +192,7 @@ pub struct ScopeWindowArgs {
 #[derive(Debug, Args)]
 struct WindowArgs {
     /// Such as 2026-W47, or month [default: this week]
-    #[arg(long, value_name = "WINDOW")]
+    #[arg(long, alias = "week", value_name = "WINDOW")]
     window: Option<String>,
     /// The oldest window of a type that contains this time
     ///
@@ -221,14 +221,14 @@ pub struct BoardArgs {
     #[command(flatten)]
     boards: ScopeWindowArgs,
     /// clq1, clq2, elo, points or time
-    #[arg(long, default_value = "clq1", value_parser = parse_ranking)]
+    #[arg(long, alias = "by", default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
 }
 
 #[derive(Debug, Args)]
 pub struct CountArg {
     /// Number of entries
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+    #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
     count: u32,
 }
 

@@ -10,10 +10,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::Serialize;
 
 use crate::api::json;
 use crate::api::{ApiError, ErrorCode};
+use crate::cli::aliases;
 use crate::cli::output::format::sanitize_multiline;
 use crate::cli::stdio::{note, say};
 use crate::client::ClientError;
@@ -60,7 +62,13 @@ pub fn report(error: &anyhow::Error, json: bool) {
 }
 
 /// Prints a command line error, or the requested help.
-pub fn report_usage(error: &clap::Error, json: bool) -> ExitCode {
+pub fn report_usage(mut error: clap::Error, json: bool) -> ExitCode {
+    if let Some(text) = unknown_command(&error) {
+        let error = UsageError(text).into();
+        report(&error, json);
+        return exit_code(&error);
+    }
+    omit_tips(&mut error);
     // Help and version are no errors.
     if json && error.use_stderr() {
         let text = error.to_string();
@@ -70,6 +78,30 @@ pub fn report_usage(error: &clap::Error, json: bool) -> ExitCode {
         let _ = error.print();
     }
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// The error of a command that does not exist.
+fn unknown_command(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let suggested = aliases::suggestions(unknown);
+    let help = match suggested.is_empty() {
+        true => "`clqd --help` lists all commands".to_owned(),
+        false => format!("did you mean: {}", suggested.join(", ")),
+    };
+    Some(format!("there is no command {unknown:?}; {help}"))
+}
+
+/// Removes the advice to write an unknown option after two hyphens: nearly nobody means a value by it.
+fn omit_tips(error: &mut clap::Error) {
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+        let useful: Vec<_> = tips.into_iter().filter(|tip| !tip.to_string().contains("as a value, use")).collect();
+        if !useful.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(useful));
+        }
+    }
 }
 
 fn print_json(code: &str, message: &str) {

@@ -51,10 +51,10 @@ pub struct ListArgs {
     #[arg(long)]
     removed: bool,
     /// url (default), class, players, rank, name or seen
-    #[arg(long, value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
+    #[arg(long, alias = "sort", value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
     order: ListOrder,
     /// Most servers [default: all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, alias = "limit", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
 }
 

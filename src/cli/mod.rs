@@ -10,6 +10,7 @@
 //! standard error.
 
 pub mod admin;
+mod aliases;
 mod archive;
 mod arguments;
 pub mod backup;
@@ -91,14 +92,15 @@ pub enum Command {
     #[command(hide = true)]
     Series(admin::SeriesArgs),
     /// Add, remove, list, import or show servers
-    #[command(subcommand)]
+    #[command(subcommand, alias = "server")]
     Servers(admin::ServersCommand),
     /// Scan servers now and print each result as it is received
     Rescan(admin::RescanArgs),
     Top(board::TopArgs),
     /// Query a board: around a player, pages, windows
-    #[command(subcommand)]
+    #[command(subcommand, alias = "boards")]
     Board(board::BoardCommand),
+    #[command(alias = "players")]
     Player(player::PlayerArgs),
     /// Show who plays a map now, and how much it was played by week
     Map {
@@ -106,6 +108,7 @@ pub enum Command {
         name: String,
     },
     Maps(admin::MapsArgs),
+    #[command(alias = "game")]
     Games(games::GamesArgs),
     Greylist(admin::GreylistArgs),
     /// Scan a server once a minute for a while
@@ -250,10 +253,19 @@ fn no_json(command: &str) -> anyhow::Error {
 pub fn main() -> ExitCode {
     logging::report_panics_in_one_line();
     stdio::detect_width();
-    let cli = match Cli::try_parse() {
+    // `--json` is searched for as a string, because the command line may not be parsed.
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    let args = match aliases::replace(std::env::args_os().collect()) {
+        Ok(args) => args,
+        Err(error) => {
+            let error = exit::UsageError(error).into();
+            exit::report(&error, json);
+            return exit::exit_code(&error);
+        }
+    };
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        // `--json` is searched for as a string, because the command line could not be parsed.
-        Err(error) => return exit::report_usage(&error, std::env::args_os().any(|arg| arg == "--json")),
+        Err(error) => return exit::report_usage(error, json),
     };
     let json = cli.globals.json;
     match cli.run() {

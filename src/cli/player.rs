@@ -27,11 +27,12 @@ pub struct PlayerArgs {
 #[derive(Debug, Subcommand)]
 enum PlayerCommand {
     /// Find players by words of their names, in any order
+    #[command(alias = "find")]
     Search {
         /// Part of a name; one or two characters match only the beginning
         text: String,
         /// Most players
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
     },
     /// List when and where a player was, the newest first
@@ -40,7 +41,7 @@ enum PlayerCommand {
         #[arg(value_parser = player_name)]
         player: PlayerSelector,
         /// Most sessions
-        #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
+        #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
     },
     /// Merge player FROM into INTO, in all stored windows and later

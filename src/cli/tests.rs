@@ -80,6 +80,11 @@ fn command_lines_are_accepted_or_refused_with_reason() {
         "clqd query --file - --retries 0 --any-protocol --packets-per-second-max 9",
         "clqd generate man target/package/man",
         "clqd generate completions zsh",
+        "clqd server ls --sort players --limit 3",
+        "clqd players find Visor",
+        "clqd boards windows",
+        "clqd game quake",
+        "clqd top --game g --by ELO --week 2026-W47 --limit 3",
         "clqd fleet --master 27950 --server-list l --status-interval 0 --behaviours unmarked_bots=0.5",
     ] {
         assert!(parse(line).is_ok(), "{line}: {}", parse(line).expect_err("an error"));
