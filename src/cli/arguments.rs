@@ -1,15 +1,44 @@
 //! Parsers of arguments that several commands have.
 
+use clap::Args;
+
 use crate::api::check_tag;
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::row::Ranking;
 use crate::model::server::Class;
 use crate::model::url::{ServerUrl, UrlError};
 use crate::proto::parse_server_url;
+use crate::view::board::PlayerSelector;
 
 /// The URL of a known server. A server from a scan log may have a scheme that cannot be scanned.
 pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
     parse_server_url(text).or_else(|_| ServerUrl::parse(text))
+}
+
+/// `#` followed by a number is a key, anything else a name.
+pub(super) fn selector_of(text: &str) -> PlayerSelector {
+    let key = text.strip_prefix('#').and_then(|key| key.parse().ok());
+    key.map_or_else(|| PlayerSelector::Name(text.to_owned()), PlayerSelector::Key)
+}
+
+/// A player, by name or key.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct PlayerArg {
+    /// The name without colour codes; case matters
+    name: Option<String>,
+    /// The player's key, as lists show it
+    #[arg(long, value_name = "KEY")]
+    key: Option<u32>,
+}
+
+impl PlayerArg {
+    pub(super) fn selector(self) -> PlayerSelector {
+        match self.key {
+            Some(key) => PlayerSelector::Key(key),
+            None => selector_of(&self.name.expect("clap requires a name or a key")),
+        }
+    }
 }
 
 pub(super) fn parse_tag(text: &str) -> Result<String, String> {

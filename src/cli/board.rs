@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, value_parser};
 
 use super::admin::{send_counting, show, show_with};
-use super::arguments::{parse_ranking, parse_tag, parse_url};
-use super::not_found::{explain_server, why_not_ranked};
+use super::arguments::{PlayerArg, parse_ranking, parse_tag, parse_url, selector_of};
+use super::not_found::{explain_players, explain_server, why_not_ranked};
 use crate::api::requests::{self, BoardLine};
 use crate::api::{Answer, ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX, Read};
 use crate::cli::context::{CliContext, Source};
@@ -264,16 +264,6 @@ pub struct ScoreRangeArgs {
 }
 
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct PlayerArg {
-    /// The name without colour codes; case matters
-    name: Option<String>,
-    /// The player's key, as boards show it
-    #[arg(long, value_name = "KEY")]
-    key: Option<u32>,
-}
-
-#[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct PlayerListArgs {
     /// Names without colour codes; case matters
@@ -305,10 +295,10 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
             return Ok(code);
         }
         BoardCommand::Standing { boards, ranking: None, player } => {
-            let (boards, player) = (boards.into_selector(), player.name());
-            let scope = boards.scope.clone();
+            let (boards, player) = (boards.into_selector(), player.selector());
+            let (scope, of) = (boards.scope.clone(), player.clone());
             let request = requests::Standings { boards, player, rankings: Vec::new() };
-            return of_scope(app, &scope, Printer::new(app.json(), Output::ending()), &request);
+            return of_scope(app, &scope, Some(&of), &request);
         }
         BoardCommand::Fused { boards, rankings, k, players, rows } => {
             let players = player_refs(players.names, players.keys);
@@ -319,18 +309,18 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
             let boards = boards.into_selector();
             let scope = boards.scope.clone();
             let request = requests::Fused { boards, rankings, k, query };
-            return of_scope(app, &scope, Printer::new(app.json(), Output::ending()), &request);
+            return of_scope(app, &scope, None, &request);
         }
         BoardCommand::At { board, position } => {
             return at(position, &board.query(BoardQuery::At { position }), app);
         }
         BoardCommand::Standing { boards, ranking: Some(ranking), player } => {
-            (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.name() })
+            (BoardArgs { boards, ranking }, BoardQuery::Standing { player: player.selector() })
         }
         BoardCommand::Bottom { board, rows } => (board, BoardQuery::Bottom { count: rows.count }),
         BoardCommand::Page { board, from, rows } => (board, from.into_query(rows.count)),
         BoardCommand::Around { board, player, rows } => {
-            (board, BoardQuery::Around { player: player.name(), count: rows.count })
+            (board, BoardQuery::Around { player: player.selector(), count: rows.count })
         }
         BoardCommand::Range { board, scores, start, rows } => {
             (board, BoardQuery::Range { scores: scores.bounds(), start, count: rows.count })
@@ -346,24 +336,37 @@ pub fn run(command: BoardCommand, app: &CliContext) -> anyhow::Result<ExitCode> 
     if let BoardQuery::Range { scores, .. } | BoardQuery::Count { scores } = &request.query {
         printer = printer.in_range(*scores);
     }
-    of_scope(app, &request.board.scope, printer, &request)
+    let player = match &request.query {
+        BoardQuery::Around { player, .. } | BoardQuery::Standing { player } => Some(player),
+        _ => None,
+    };
+    let explain = |error, source: &mut Source| explain(error, &request.board.scope, player, source);
+    show_with(app, printer, &request, explain).map(|(code, _)| code)
 }
 
 /// Prints the answer to a request about boards of this scope.
 fn of_scope<R: Read<Answer: Answer<Line: Print>>>(
     app: &CliContext,
     scope: &Scope,
-    printer: Printer<Output>,
+    player: Option<&PlayerSelector>,
     request: &R,
 ) -> anyhow::Result<ExitCode> {
-    show_with(app, printer, request, |error, source| explain(error, scope, source)).map(|(code, _)| code)
+    let printer = Printer::new(app.json(), Output::ending());
+    let explain = |error, source: &mut Source| explain(error, scope, player, source);
+    show_with(app, printer, request, explain).map(|(code, _)| code)
 }
 
-fn explain(error: anyhow::Error, scope: &Scope, source: &mut Source) -> anyhow::Error {
-    match scope {
-        Scope::Server(url) => explain_server(error, url, source),
-        Scope::Game(_) | Scope::Tag(_) => error,
+/// Completes the error of a request about a board that names this player.
+fn explain(
+    mut error: anyhow::Error,
+    scope: &Scope,
+    player: Option<&PlayerSelector>,
+    source: &mut Source,
+) -> anyhow::Error {
+    if let Scope::Server(url) = scope {
+        error = explain_server(error, url, source);
     }
+    explain_players(error, player, source)
 }
 
 pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
@@ -372,7 +375,7 @@ pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let board = BoardSelector { scope: scope.clone(), ranking, window, at_ms: time };
     let request = requests::Board { board, query: BoardQuery::Top { count: rows.count } };
     let mut source = app.daemon_or_state()?;
-    let lines = source.lines(&request).map_err(|error| explain(error, &scope, &mut source))?;
+    let lines = source.lines(&request).map_err(|error| explain(error, &scope, None, &mut source))?;
     let mut printer = Printer::new(app.json(), Output::ending()).brief();
     if let (Some(BoardLine::BoardHead(head)), Scope::Server(url), false) = (lines.first(), &scope, app.json())
         && head.is_empty_and_open()
@@ -389,7 +392,7 @@ pub fn top(args: TopArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// because a heading without an entry would look like a result.
 fn at(position: u32, request: &requests::Board, app: &CliContext) -> anyhow::Result<ExitCode> {
     let mut source = app.daemon_or_state()?;
-    let lines = source.lines(request).map_err(|error| explain(error, &request.board.scope, &mut source))?;
+    let lines = source.lines(request).map_err(|error| explain(error, &request.board.scope, None, &mut source))?;
     if let [BoardLine::BoardHead(head)] = &lines[..] {
         let size = group_digits(head.size);
         let message = format!("no player at position {position}: the board has {size} entries");
@@ -441,17 +444,8 @@ impl ScoreRangeArgs {
     }
 }
 
-impl PlayerArg {
-    fn name(self) -> PlayerSelector {
-        match self.key {
-            Some(key) => PlayerSelector::Key(key),
-            None => PlayerSelector::Name(self.name.expect("clap requires a name or a key")),
-        }
-    }
-}
-
 fn player_refs(names: Vec<String>, keys: Vec<u32>) -> Vec<PlayerSelector> {
-    names.into_iter().map(PlayerSelector::Name).chain(keys.into_iter().map(PlayerSelector::Key)).collect()
+    names.iter().map(|name| selector_of(name)).chain(keys.into_iter().map(PlayerSelector::Key)).collect()
 }
 
 /// Parses a finite number.

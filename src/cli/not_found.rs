@@ -1,14 +1,15 @@
-//! What a user may have meant whose server or list was not found. The daemon is asked again, so these requests cost only
+//! What a user may have meant whose server, player or list was not found. The daemon is asked again, so these requests cost only
 //! the commands of admins.
 
-use crate::api::requests::{Map, Series, ServersList, ServersShow};
+use crate::api::requests::{Map, PlayerNamed, PlayerSearch, Series, ServersList, ServersShow};
 use crate::api::{ApiError, ErrorCode, ServerFilter};
 use crate::cli::context::Source;
 use crate::cli::exit::api_code;
-use crate::cli::output::format::{relative_time, sanitize};
+use crate::cli::output::format::{quoted, relative_time, sanitize};
 use crate::model::ServerUrl;
 use crate::model::server::Class;
 use crate::view::ServerDetail;
+use crate::view::board::PlayerSelector;
 
 /// Most names that a message lists.
 const NAMES_MAX: usize = 3;
@@ -32,6 +33,47 @@ pub(super) fn explain_server(error: anyhow::Error, url: &ServerUrl, source: &mut
         false => format!("known on this host: {}", known.join(", ")),
     };
     ApiError::new(ErrorCode::NotFound, format!("server {url} is not known; {help}")).into()
+}
+
+/// Adds similar names to the error of a request that names these players.
+pub(super) fn explain_players<'p>(
+    error: anyhow::Error,
+    players: impl IntoIterator<Item = &'p PlayerSelector>,
+    source: &mut Source,
+) -> anyhow::Error {
+    if api_code(&error) != Some(ErrorCode::NotFound) {
+        return error;
+    }
+    for player in players {
+        let PlayerSelector::Name(name) = player else { continue };
+        let is_unknown = source.lines(&PlayerNamed { name: name.clone() }).is_ok_and(|found| found.is_empty());
+        if !is_unknown {
+            continue;
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut searched = name.as_str();
+        // Many names end with a number.
+        for text in [name, name.trim_end_matches(|c: char| c.is_ascii_digit())] {
+            if text.is_empty() || names.len() == NAMES_MAX {
+                continue;
+            }
+            searched = text;
+            // A name may be that of players in several games.
+            let request = PlayerSearch { text: text.to_owned(), count: 10 };
+            for player in source.lines(&request).unwrap_or_default() {
+                let shown = sanitize(&player.name);
+                if names.len() < NAMES_MAX && !names.contains(&shown) {
+                    names.push(shown);
+                }
+            }
+        }
+        if !names.is_empty() {
+            let (names, searched) = (names.join(", "), quoted(searched));
+            let text = format!("{error}; similar names: {names}\n  others: clqd player search {searched}");
+            return ApiError::new(ErrorCode::NotFound, text).into();
+        }
+    }
+    error
 }
 
 /// Why nobody on a server is ranked, if the reason is the server. Parts of the text are lines.

@@ -1,27 +1,40 @@
 //! `clqd player`: shows players and corrects their data.
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
-use super::admin::{send, show, show_list};
-use crate::api::{ROWS_PER_RESPONSE_MAX, requests};
-use crate::cli::context::CliContext;
-use crate::cli::exit::UsageError;
+use super::admin::{send, show_list, show_with};
+use super::arguments::{PlayerArg, selector_of};
+use super::not_found::explain_players;
+use crate::api::{ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX, requests};
+use crate::cli::context::{CliContext, Source};
+use crate::cli::exit::{UsageError, api_code};
+use crate::cli::output::Printer;
+use crate::cli::output::player::print_games;
+use crate::cli::stdio::{Output, note};
+use crate::clock::system_ms;
 use crate::model::NameHash;
 use crate::view::board::PlayerSelector;
 
 /// Show a player, find players by name, merge or forget them
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = ArgGroup::new("who").args(["name", "key"]).required(true))]
 pub struct PlayerArgs {
     #[command(subcommand)]
     command: Option<PlayerCommand>,
     /// The name without colour codes; case matters
     ///
     /// A name that equals a command follows two hyphens: clqd player -- merge
-    #[arg(required = true)]
-    name: Option<String>,
+    name: Vec<String>,
+    /// The player's key, as lists show it
+    #[arg(long)]
+    key: Option<u32>,
+    /// Only the player of this game, such as baseq3
+    #[arg(long)]
+    game: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -37,9 +50,8 @@ enum PlayerCommand {
     },
     /// List when and where a player was, the newest first
     Sessions {
-        /// A name, or a player's key such as #123
-        #[arg(value_parser = player_name)]
-        player: PlayerSelector,
+        #[command(flatten)]
+        player: PlayerArg,
         /// Most sessions
         #[arg(short = 'n', long, alias = "limit", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_PER_RESPONSE_MAX)))]
         count: u32,
@@ -87,14 +99,31 @@ enum PlayerCommand {
 
 pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     match args.command {
-        None => show(app, &requests::Player { name: args.name.unwrap_or_default() }),
+        None => show_player(args, app),
         Some(PlayerCommand::Search { text, count }) => {
             show_list(app, &requests::PlayerSearch { text, count }, "no player found")
         }
         Some(PlayerCommand::Sessions { player, count }) => {
-            show_list(app, &requests::PlayerSessions { player, count }, "no session is kept")
+            let player = player.selector();
+            let request = requests::PlayerSessions { player: player.clone(), count };
+            let printer = Printer::new(app.json(), Output::ending());
+            let explain = |error, source: &mut Source| explain_players(error, [&player], source);
+            let (code, sessions) = show_with(app, printer, &request, explain)?;
+            if sessions == 0 {
+                note("clqd: no session is kept");
+            }
+            Ok(code)
         }
-        Some(PlayerCommand::Merge { from, into, game }) => send(app, &requests::PlayerMerge { from, into, game }),
+        Some(PlayerCommand::Merge { from, into, game }) => {
+            let request = requests::PlayerMerge { from: from.clone(), into: into.clone(), game };
+            send(app, &request).map_err(|error| match api_code(&error) {
+                Some(ErrorCode::NotFound) => match app.daemon_or_state() {
+                    Ok(mut source) => explain_players(error, [&from, &into], &mut source),
+                    Err(_) => error,
+                },
+                _ => error,
+            })
+        }
         Some(PlayerCommand::Forget { yes: false, .. }) => {
             let why = "this deletes all data of the player permanently; confirm with --yes";
             Err(UsageError(why.to_owned()).into())
@@ -105,8 +134,38 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// `#` followed by a number is a key, anything else a name.
+/// Shows the player of a key, or the players of a name. If it is a name in several games, the weeks of one are shown on
+/// request.
+fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
+    let PlayerArgs { command: _, name, key, game } = args;
+    let name = name.join(" ");
+    let selector = key.map_or_else(|| selector_of(&name), PlayerSelector::Key);
+    let mut source = app.daemon_or_state()?;
+    let found = match &selector {
+        PlayerSelector::Key(key) => source.lines(&requests::PlayerShow { player_key: *key, skip: 0 }),
+        PlayerSelector::Name(name) => source.lines(&requests::Player { name: name.clone() }),
+    };
+    let mut players = found.map_err(|error| explain_players(error, [&selector], &mut source))?;
+    if let Some(game) = game {
+        let known = players.iter().map(|player| &*player.game).collect::<Vec<_>>().join(", ");
+        players.retain(|player| player.game == game);
+        if players.is_empty() {
+            let of = key.map_or_else(|| format!("{name:?}"), |key| format!("player {key}"));
+            let message = format!("{of} is no player of {game:?}; known in: {known}");
+            return Err(ApiError::new(ErrorCode::NotFound, message).into());
+        }
+    }
+    if players.len() > 1 && !app.json() {
+        players.sort_by_key(|player| Reverse((!player.online_on.is_empty(), player.last_seen_ms)));
+        print_games(&mut Output::ending(), &name, &players, system_ms())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut printer = Printer::new(app.json(), Output::ending());
+    players.into_iter().try_for_each(|player| printer.line(player))?;
+    printer.finish()?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn player_name(text: &str) -> Result<PlayerSelector, std::convert::Infallible> {
-    let key = text.strip_prefix('#').and_then(|key| key.parse().ok());
-    Ok(key.map_or_else(|| PlayerSelector::Name(text.to_owned()), PlayerSelector::Key))
+    Ok(selector_of(text))
 }

@@ -659,7 +659,7 @@ fn lists_fit_a_terminal_of_80_columns() {
         (vec!["board", "windows"], "phase"),
         (vec!["maps"], "share"),
         (vec!["map", "q3dm6"], "share"),
-        (vec!["player", name.as_str().unwrap()], "#elo"),
+        (vec!["player", name.as_str().unwrap()], "elo"),
         (vec!["player", "search", name.as_str().unwrap()], ""),
     ] {
         let out = narrow.ok(&args);

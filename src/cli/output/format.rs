@@ -138,6 +138,15 @@ pub fn sanitize_multiline(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !is_control_or_format(c)).collect()
 }
 
+/// An argument as a shell takes it.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+' | '%');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// Bars of values, scaled to the largest; `·` is no data.
 pub fn sparkline(values: &[Option<f64>]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -219,6 +228,15 @@ mod tests {
         assert_eq!(sanitize_name("^1\u{3164}\u{200B}", "quake3://a:1"), "␣");
         assert_eq!([sanitize(""), sanitize("\u{200B}")], ["", "(no name)"]);
         assert_eq!(sanitize_multiline("a\u{1b}[2J:\n  b\u{202e}c\u{9b}\t"), "a[2J:\n  bc");
+    }
+
+    #[test]
+    fn arguments_are_quoted_for_a_shell() {
+        for (text, want) in
+            [("Visor", "Visor"), ("a b", "'a b'"), ("", "''"), ("it's", r"'it'\''s'"), ("$(x)", "'$(x)'")]
+        {
+            assert_eq!(quoted(text), want);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod correction;
 pub mod format;
 mod history;
 mod overview;
+pub mod player;
 mod restored;
 mod server;
 pub mod status;
@@ -19,8 +20,7 @@ use crate::api::requests::{
 };
 use crate::api::{EngineRow, Line, NoLine, ScannerRow, Status, json};
 use crate::cli::output::format::{
-    clq1_per_min, duration, elo, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score,
-    score_heading, time_utc,
+    duration, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading, time_utc,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
 use crate::model::row::Ranking;
@@ -30,7 +30,7 @@ use crate::view::history::{BestPlayers, MapTotals, MapView};
 use crate::view::session::{ExportedSession, SessionView};
 use crate::view::{
     CaptureDeletion, ClockStatus, Correction, ForgottenName, OnlineSeriesView, Overview, PlayerNameView, PlayerView,
-    PlayerWeekView, ServerDetail, ServerSummary, TagSummary, Top,
+    ServerDetail, ServerSummary, TagSummary, Top,
 };
 
 /// The command that scans all servers of classes 6 and 7 now.
@@ -132,7 +132,7 @@ print_with! {
     Top: |out, top, now_ms| print_top(out, &top, now_ms);
     MapView: |out, map, _| history::print_map(out, &map);
     BestPlayers: |out, best, _| history::print_best_players(out, &best);
-    PlayerView: |out, player, _| print_player(out, &player);
+    PlayerView: |out, player, now_ms| player::print(out, &player, now_ms);
     ClockStatus: |out, clock, _| writeln!(out, "{}", clock::describe_clock(&clock));
     ForgottenName: |out, name, _| correction::print_forgotten(out, &name);
     BackupRow: |out, backup, _| print_backup(out, &backup);
@@ -305,17 +305,7 @@ fn print_table(
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> io::Result<()> {
-    print_optional_table(out, columns, &[], rows)
-}
-
-/// As [`print_table`], with columns that a narrow table may lack.
-fn print_optional_table(
-    out: &mut impl Write,
-    columns: &[Column],
-    optional: &'static [&'static str],
-    rows: impl IntoIterator<Item = Vec<String>>,
-) -> io::Result<()> {
-    let mut table = Table::new(columns).with_optional(optional);
+    let mut table = Table::new(columns);
     rows.into_iter().try_for_each(|row| table.row(out, row))?;
     table.flush(out)
 }
@@ -411,77 +401,6 @@ fn print_top(out: &mut impl Write, top: &Top, now_ms: i64) -> io::Result<()> {
         cells
     });
     print_table(out, &columns, rows)
-}
-
-fn print_player(out: &mut impl Write, player: &PlayerView) -> io::Result<()> {
-    writeln!(out, "{} in {} (player {})", sanitize(&player.name), sanitize(&player.game), player.player_key)?;
-    if !player.aliases.is_empty() {
-        let aliases: Vec<String> = player.aliases.iter().map(|alias| sanitize(alias)).collect();
-        writeln!(out, "merged with: {}", aliases.join(", "))?;
-    }
-    if let Some(last_seen_ms) = player.last_seen_ms {
-        let first = player.first_seen_ms.map_or_else(String::new, |ms| format!("first seen {} UTC, ", format_time(ms)));
-        writeln!(out, "{first}last seen {} UTC", format_time(last_seen_ms))?;
-    }
-    let columns = [
-        ("week", Align::Left),
-        ("server", Align::Left),
-        ("time", Align::Right),
-        ("points", Align::Right),
-        ("#points", Align::Right),
-        ("points/min", Align::Right),
-        ("#clq1", Align::Right),
-        ("clq2", Align::Right),
-        ("#clq2", Align::Right),
-        ("elo", Align::Right),
-        ("#elo", Align::Right),
-        ("sure", Align::Right),
-    ];
-    let optional = &["sure", "elo", "clq2", "points/min", "points", "time"];
-    print_optional_table(out, &columns, optional, player.weeks.iter().map(week_cells))?;
-    if player.weeks_more > 0 {
-        let more = group_digits(player.weeks_more);
-        writeln!(
-            out,
-            "{more} further rows are not shown: older weeks, and servers where the player was for a shorter time"
-        )?;
-    }
-    if !player.best.is_empty() {
-        writeln!(out, "best positions of closed weeks")?;
-        let columns = [("ranking", Align::Left), ("server", Align::Left), ("#", Align::Right), ("week", Align::Left)];
-        let rows = player.best.iter().map(|best| {
-            vec![
-                best.ranking.name().to_owned(),
-                sanitize(&best.server),
-                group_digits(best.position.into()),
-                sanitize(&best.week),
-            ]
-        });
-        print_table(out, &columns, rows)?;
-    }
-    writeln!(out)
-}
-
-fn week_cells(week: &PlayerWeekView) -> Vec<String> {
-    let position = |ranking| week.positions.get(&ranking).map_or(String::new(), |&p| group_digits(p.into()));
-    // A player without a position in a ranking has no score in it.
-    let ranked = |ranking, score: String| {
-        if week.positions.contains_key(&ranking) { score } else { "-".to_owned() }
-    };
-    vec![
-        sanitize(&week.week),
-        sanitize(&week.server),
-        duration(week.time_ms),
-        points(week.points),
-        position(Ranking::Points),
-        ranked(Ranking::Clq1, format!("{:.2}", clq1_per_min(week.clq1))),
-        position(Ranking::Clq1),
-        ranked(Ranking::Clq2, group_digits(week.clq2)),
-        position(Ranking::Clq2),
-        ranked(Ranking::Elo, elo(week.elo)),
-        position(Ranking::Elo),
-        sure_rounds(week.elo_rounds_sure, week.elo_rounds),
-    ]
 }
 
 /// How many of a player's rated rounds have a sure winner.

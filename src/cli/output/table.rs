@@ -92,6 +92,15 @@ impl Table {
         if self.waiting.len() == SAMPLE_ROWS { self.flush(out) } else { Ok(()) }
     }
 
+    /// Adds a line above the following rows, such as the server that they are of. It has no columns.
+    pub fn heading(&mut self, out: &mut impl Write, text: String) -> io::Result<()> {
+        if self.headed {
+            return writeln!(out, "{text}");
+        }
+        self.waiting.push(vec![text]);
+        Ok(())
+    }
+
     /// Writes the header and the buffered rows. Call it after the last row. A table without rows
     /// writes nothing.
     pub fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -101,7 +110,8 @@ impl Table {
         }
         if !self.headed {
             self.headed = true;
-            for row in &rows {
+            let columns = self.columns.len();
+            for row in rows.iter().filter(|row| row.len() == columns) {
                 for (width, cell) in self.widths.iter_mut().flatten().zip(row) {
                     *width = (*width).max(cell.width().min(WIDTH_MAX));
                 }
@@ -113,6 +123,10 @@ impl Table {
             self.write(out, &names)?;
         }
         rows.iter().try_for_each(|row| self.write(out, row))
+    }
+
+    fn is_heading(&self, cells: &[String]) -> bool {
+        cells.len() < self.columns.len()
     }
 
     /// Widths with which a line fits, if possible.
@@ -155,6 +169,9 @@ impl Table {
     }
 
     fn write(&self, out: &mut impl Write, cells: &[String]) -> io::Result<()> {
+        if self.is_heading(cells) {
+            return writeln!(out, "{}", cells.concat());
+        }
         let mut line = String::new();
         let shown = self.widths.iter().zip(cells).zip(&self.columns);
         for ((width, cell), (_, align)) in shown.filter_map(|((width, cell), column)| Some((((*width)?, cell), column)))

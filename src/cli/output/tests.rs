@@ -19,8 +19,8 @@ use crate::view::board::{
 use crate::view::export::EstimatesView;
 use crate::view::{
     BestView, CaptureDeletion, ClockStatus, ClockTrust, Correction, ElasticView, EngineCounts, EngineStatus,
-    ForgottenName, ListedPlayer, MapShare, PublicServer, PublicServerDetail, ResyncProgress, ResyncTarget,
-    RoundEndBasis, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
+    ForgottenName, ListedPlayer, MapShare, PlayerWeekView, PublicServer, PublicServerDetail, ResyncProgress,
+    ResyncTarget, RoundEndBasis, SeriesView, ServerDetail, ServerSummary, TopRow, WeekStatus,
 };
 
 const NOW_MS: i64 = 1_763_931_636_000;
@@ -473,7 +473,7 @@ game baseq3 in 2025-W47 (running) together, k 60: elo x 2 (1 player), time (20 p
 }
 
 #[test]
-fn player_prints_weeks_and_best_positions() {
+fn player_prints_servers_with_weeks_and_best_positions() {
     let week = PlayerWeekView {
         week: "2025-W47".into(),
         server: "quake3://127.0.0.1:27960".into(),
@@ -489,11 +489,13 @@ fn player_prints_weeks_and_best_positions() {
         elo_rounds_sure: 3,
         positions: BTreeMap::from([(Ranking::Points, 3), (Ranking::Clq1, 2)]),
     };
-    let best = BestView {
+    let elsewhere =
+        |label: &str| PlayerWeekView { week: label.into(), server: "source://127.0.0.1:27015".into(), ..week.clone() };
+    let best = |ranking, position, week: &str| BestView {
         server: "quake3://127.0.0.1:27960".into(),
-        ranking: Ranking::Clq1,
-        position: 1,
-        week: "2025-W40".into(),
+        ranking,
+        position,
+        week: week.into(),
     };
     let player = PlayerView {
         first_seen_ms: Some(1_763_000_000_000),
@@ -503,28 +505,44 @@ fn player_prints_weeks_and_best_positions() {
         name: "Visor".into(),
         display: "^1Visor".into(),
         aliases: vec!["Visor2".into()],
-        online_on: vec![],
-        weeks: vec![week],
+        online_on: vec!["quake3://127.0.0.1:27960".into()],
+        weeks: vec![week.clone(), elsewhere("2025-W46")],
         weeks_partial: vec![],
         weeks_more: 1_900,
         weeks_next: Some(100),
-        best: vec![best],
+        best: vec![
+            best(Ranking::Clq1, 1, "2025-W40"),
+            best(Ranking::Elo, 2, "2025-W41"),
+            best(Ranking::Clq1, 2, "2025-W41"),
+        ],
         servers: vec![],
     };
     printed(
-        vec![player],
+        vec![player.clone()],
         "\
 Visor in baseq3 (player 12)
 merged with: Visor2
-first seen 2025-11-13 02:13 UTC, last seen 2025-11-20 00:53 UTC
-week      server                         time  points  #points  points/min  #clq1  clq2  #clq2  elo  #elo     sure
-2025-W47  quake3://127.0.0.1:27960  1 h 1 min   1,234        3        0.06      2     -           -        3 of 20
+first seen 2025-11-13 02:13 UTC, last seen 3 d 20 h ago, now on quake3://127.0.0.1:27960
+week           time  points  #  clq1  #  clq2  #  elo  #     sure
+quake3://127.0.0.1:27960
+2025-W47  1 h 1 min   1,234  3  0.06  2     -       -     3 of 20
+source://127.0.0.1:27015
+2025-W46  1 h 1 min   1,234  3  0.06  2     -       -     3 of 20
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
-best positions of closed weeks
-ranking  server                    #  week
-clq1     quake3://127.0.0.1:27960  1  2025-W40
-
+best final positions: 1 in clq1 (2025-W40); 2 in elo (2025-W41)
 ",
+    );
+    let mut out = Vec::new();
+    player::print_games(&mut out, "Visor B", &[player], NOW_MS).expect("written");
+    let text = String::from_utf8(out).expect("text");
+    assert_eq!(
+        text,
+        "\
+Visor B is a player of 1 games
+game    key  last seen  servers            time  best final position
+baseq3   12  now              2  over 2 h 2 min  1 in clq1, 2025-W40
+weeks of one game: clqd player 'Visor B' --game baseq3
+"
     );
 }
 
