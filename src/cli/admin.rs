@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::arguments::{parse_tag, parse_url};
+use super::arguments::{parse_new_url, parse_tag, parse_url, parse_url_to_tag};
 use super::detect::{NotFound, detect};
 use super::{import, list, not_found};
 use crate::api::requests::{self, ChangeOutcome, RescanSelector, ServerChange};
@@ -22,14 +22,13 @@ use crate::limits::BOOST_S_MAX;
 use crate::model::ScanBudget;
 use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
-use crate::proto::parse_server_url_or_auto;
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
     /// Add servers and scan each immediately
     Add {
         /// Such as quake3://host:27960; host:port tries all protocols
-        #[arg(required = true, value_name = "URL", value_parser = parse_server_url_or_auto)]
+        #[arg(required = true, value_name = "URL", value_parser = parse_new_url)]
         urls: Vec<ServerUrl>,
         /// Add this tag to the servers' tags; may be repeated
         #[arg(long = "tag", value_name = "TAG", value_parser = parse_tag)]
@@ -74,7 +73,7 @@ pub enum ServersCommand {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["add", "remove", "drop"]).required(true).multiple(true))]
 pub struct TagArgs {
-    #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url)]
+    #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url_to_tag)]
     urls: Vec<ServerUrl>,
     /// Add this tag; may be repeated
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]

@@ -3,16 +3,72 @@
 use clap::Args;
 
 use crate::api::check_tag;
+use crate::cli::output::format::quoted;
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::row::Ranking;
 use crate::model::server::Class;
-use crate::model::url::{ServerUrl, UrlError};
-use crate::proto::parse_server_url;
+use crate::model::url::ServerUrl;
+use crate::proto::{ServerUrlError, parse_server_url, parse_server_url_or_auto};
 use crate::view::board::PlayerSelector;
 
-/// The URL of a known server. A server from a scan log may have a scheme that cannot be scanned.
-pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlError> {
-    parse_server_url(text).or_else(|_| ServerUrl::parse(text))
+/// Why an argument is not the URL of a server, with advice in further lines.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UrlArgumentError(String);
+
+/// The URL of a known server.
+pub(super) fn parse_url(text: &str) -> Result<ServerUrl, UrlArgumentError> {
+    parse_url_or(text, || known_servers(text))
+}
+
+/// As [`parse_url`], of `clqd top`.
+pub(super) fn parse_url_of_top(text: &str) -> Result<ServerUrl, UrlArgumentError> {
+    let text_quoted = quoted(text);
+    parse_url_or(text, || format!("a game: clqd top --game {text_quoted}     a tag: clqd top --tag {text_quoted}"))
+}
+
+/// As [`parse_url`], of `clqd servers tag`.
+pub(super) fn parse_url_to_tag(text: &str) -> Result<ServerUrl, UrlArgumentError> {
+    parse_url_or(text, || format!("to add a tag: --add {}", quoted(text)))
+}
+
+fn known_servers(text: &str) -> String {
+    format!("known servers: clqd servers list {}", quoted(text))
+}
+
+/// Parses the URL of a known server. A server from a scan log may have a scheme that cannot be scanned.
+fn parse_url_or(text: &str, advice: impl Fn() -> String) -> Result<ServerUrl, UrlArgumentError> {
+    if text.contains("://") {
+        let url = parse_server_url(text).or_else(|_| ServerUrl::parse(text));
+        return url.map_err(|error| UrlArgumentError(error.to_string()));
+    }
+    Err(UrlArgumentError(match is_address(text) {
+        true => format!("{text:?} has no scheme, such as quake3://{text}\n  {}", known_servers(text)),
+        false => format!("{text:?} is no server URL, such as quake3://host:27960\n  {}", advice()),
+    }))
+}
+
+/// Parses the URL of a server to scan. Without a scheme it needs a port, and becomes one of the scheme `auto`.
+pub(super) fn parse_new_url(text: &str) -> Result<ServerUrl, UrlArgumentError> {
+    parse_server_url_or_auto(text).map_err(|error| {
+        UrlArgumentError(match error {
+            ServerUrlError::Syntax { .. } if !text.contains("://") => {
+                let name = text.split('.').next().filter(|name| parse_server_url(&format!("{name}://{text}")).is_ok());
+                let scheme = name.unwrap_or("quake3");
+                let host = text.split_once(':').map_or(text, |(host, _)| host);
+                format!(
+                    "{text:?} is no server URL: write {host}:PORT, or a scheme such as {scheme}://; `clqd games` lists them"
+                )
+            }
+            ServerUrlError::UnknownScheme { .. } => format!("{}; `clqd games` lists the known ones", error.brief()),
+            ServerUrlError::Syntax { .. } | ServerUrlError::Url(_) => error.brief(),
+        })
+    })
+}
+
+/// Whether a text without a scheme is that of a host, and not a word.
+fn is_address(text: &str) -> bool {
+    text.contains(['.', ':'])
 }
 
 /// `#` followed by a number is a key, anything else a name.
@@ -62,4 +118,47 @@ pub(super) fn parse_ranking(text: &str) -> Result<Ranking, String> {
 
 pub(super) fn parse_week(text: &str) -> Result<String, WeekLabelError> {
     parse_week_label(text).map(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_without_a_scheme_is_refused_with_advice() {
+        let error = |result: Result<ServerUrl, UrlArgumentError>| result.expect_err("refused").to_string();
+        for (got, want) in [
+            (
+                error(parse_url("127.1.0.125:37341")),
+                "\"127.1.0.125:37341\" has no scheme, such as quake3://127.1.0.125:37341\n  \
+                 known servers: clqd servers list 127.1.0.125:37341",
+            ),
+            (
+                error(parse_url_of_top("baseq3")),
+                "\"baseq3\" is no server URL, such as quake3://host:27960\n  \
+                 a game: clqd top --game baseq3     a tag: clqd top --tag baseq3",
+            ),
+            (
+                error(parse_url_to_tag("ctf")),
+                "\"ctf\" is no server URL, such as quake3://host:27960\n  to add a tag: --add ctf",
+            ),
+            (
+                error(parse_url("quake3://h:0")),
+                "server URL \"quake3://h:0\": port \"0\" is not a number from 1 to 65535",
+            ),
+            (
+                error(parse_new_url("minecraft.example.org")),
+                "\"minecraft.example.org\" is no server URL: write minecraft.example.org:PORT, or a scheme such as \
+                 minecraft://; `clqd games` lists them",
+            ),
+            (
+                error(parse_new_url("xonotik://h")),
+                "server URL \"xonotik://h\": scheme \"xonotik\" is not known; did you mean xonotic://?; `clqd games` \
+                 lists the known ones",
+            ),
+        ] {
+            assert_eq!(got, want);
+        }
+        assert!(parse_url("oldscheme://h:1").is_ok(), "a scan log may have it");
+    }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, value_parser};
 
 use super::admin::{send_counting, show, show_with};
-use super::arguments::{PlayerArg, parse_ranking, parse_tag, parse_url, selector_of};
+use super::arguments::{PlayerArg, parse_ranking, parse_tag, parse_url, parse_url_of_top, selector_of};
 use super::not_found::{explain_players, explain_server, why_not_ranked};
 use crate::api::requests::{self, BoardLine};
 use crate::api::{Answer, ApiError, ErrorCode, ROWS_PER_RESPONSE_MAX, Read};
@@ -170,7 +170,7 @@ pub struct TopArgs {
 #[group(required = true, multiple = false)]
 struct TopScope {
     /// The top players of one server
-    #[arg(value_name = "URL", value_parser = parse_url)]
+    #[arg(value_name = "URL", value_parser = parse_url_of_top)]
     server: Option<ServerUrl>,
     /// The top players of a game, such as baseq3
     #[arg(long, value_name = "NAME")]

@@ -7,6 +7,7 @@
 //! line of standard output, `{"kind":"error","code":...,"message":...}`, so that a
 //! program reads one stream.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 use crate::api::json;
 use crate::api::{ApiError, ErrorCode};
 use crate::cli::aliases;
+use crate::cli::arguments::UrlArgumentError;
 use crate::cli::output::format::sanitize_multiline;
 use crate::cli::stdio::{note, say};
 use crate::client::ClientError;
@@ -63,7 +65,8 @@ pub fn report(error: &anyhow::Error, json: bool) {
 
 /// Prints a command line error, or the requested help.
 pub fn report_usage(mut error: clap::Error, json: bool) -> ExitCode {
-    if let Some(text) = unknown_command(&error) {
+    let bad_url = error.source().and_then(|cause| cause.downcast_ref()).map(UrlArgumentError::to_string);
+    if let Some(text) = unknown_command(&error).or(bad_url) {
         let error = UsageError(text).into();
         report(&error, json);
         return exit_code(&error);

@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::api::json;
 use crate::capture;
+use crate::cli::arguments::{UrlArgumentError, parse_new_url};
 use crate::cli::context::CliContext;
 use crate::cli::output::format::sanitize;
 use crate::cli::output::table::{pad, truncate};
@@ -53,7 +54,7 @@ const OUTPUT_BYTES: usize = 64 << 10;
 #[command(group = ArgGroup::new("servers").args(["urls", "file", "replay"]).required(true).multiple(true))]
 pub struct QueryArgs {
     /// Such as quake3://host:27960; host:port if the protocol is unknown
-    #[arg(value_name = "URL", value_parser = parse_target)]
+    #[arg(value_name = "URL", value_parser = parse_target_argument)]
     pub urls: Vec<Target>,
     /// One URL a line; - is standard input
     ///
@@ -93,6 +94,10 @@ pub struct Target {
     /// As it was written.
     asked: String,
     url: ServerUrl,
+}
+
+fn parse_target_argument(asked: &str) -> Result<Target, UrlArgumentError> {
+    parse_new_url(asked).map(|url| Target { asked: asked.to_owned(), url })
 }
 
 fn parse_target(asked: &str) -> Result<Target, ServerUrlError> {

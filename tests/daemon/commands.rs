@@ -84,7 +84,7 @@ fn servers_are_added_listed_shown_and_removed() {
     assert_eq!(out, format!("{}  added\n{}  added\n", urls[0], urls[1]));
     let misspelt = sandbox.run(["--json", "servers", "add", &urls[2], "ftp://127.0.0.1:1"]);
     assert_eq!(misspelt.status.code(), Some(2), "{}", misspelt.err);
-    assert!(misspelt.out.contains("known are quake3"), "{}", misspelt.out);
+    assert!(misspelt.out.contains("`clqd games` lists the known ones"), "{}", misspelt.out);
     let mixed = sandbox.json(["servers", "add", &urls[1], &urls[2]]);
     let outcomes: Vec<_> = mixed.iter().map(|row| row["outcome"].as_str().unwrap().to_owned()).collect();
     assert_eq!(outcomes, ["unchanged", "added"], "a request with an invalid URL added nothing");
