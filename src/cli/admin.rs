@@ -22,6 +22,7 @@ use crate::limits::BOOST_S_MAX;
 use crate::model::ScanBudget;
 use crate::model::server::ScreenReason;
 use crate::model::url::ServerUrl;
+use crate::scan::MissReason;
 
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
@@ -453,9 +454,7 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
                 continue;
             }
             Ok(url) => format!("it answers on another port; if that is the server, add {url}"),
-            Err(NotFound(reason)) => {
-                format!("no protocol gets an answer ({reason}); add it with a scheme to have it scanned")
-            }
+            Err(NotFound(reason)) => describe_miss(reason, app),
         };
         all_found = false;
         let change = ServerChange { url: asked.to_string(), outcome: ChangeOutcome::Refused, reason: Some(reason) };
@@ -472,6 +471,27 @@ fn add(app: &CliContext, urls: Vec<ServerUrl>, tags: Vec<String>) -> anyhow::Res
         import: false,
     })?;
     Ok(if all_found { code } else { ExitCode::FAILURE })
+}
+
+/// Why no protocol got an answer, and what to do.
+fn describe_miss(reason: MissReason, app: &CliContext) -> String {
+    let with_scheme = |why: &str| format!("{why}; add it with a scheme to have it scanned");
+    match reason {
+        MissReason::NotPublic => match app.config_file() {
+            Some(file) => format!("not a public address; scan.allow_private is off in {}", file.display()),
+            None => "not a public address; scan.allow_private is off in the built-in defaults; --config FILE selects \
+                     another file"
+                .to_owned(),
+        },
+        MissReason::OptedOut => "on the opt-out list (scan.opt_out)".to_owned(),
+        MissReason::Unresolved => "the name has no address".to_owned(),
+        MissReason::LookupFailed => "no name server answers; retry".to_owned(),
+        MissReason::Refused => with_scheme("the port is closed"),
+        MissReason::Malformed => with_scheme("the answer is of no known protocol"),
+        MissReason::SendFailed => "nothing can be sent: no route to it, or a local firewall".to_owned(),
+        MissReason::ReceiveOverflow => "the answer was lost on this machine; retry".to_owned(),
+        MissReason::Timeout | MissReason::UnsupportedScheme => with_scheme("no answer"),
+    }
 }
 
 /// Asks whether the server that answers on another port is the one that was meant. Without a terminal: no.

@@ -191,12 +191,12 @@ pub struct ScopeWindowArgs {
 
 #[derive(Debug, Args)]
 struct WindowArgs {
-    /// Such as 2026-W47, or month [default: this week]
+    /// A week such as 2026-W47, or a type of `clqd board windows` [default: this week]
     #[arg(long, alias = "week", value_name = "WINDOW")]
     window: Option<String>,
-    /// The oldest window of a type that contains this time
+    /// With a type: the window that contained this time
     ///
-    /// Such as 2026-11-21T14:00:00Z, or Unix ms.
+    /// If several did, the oldest. Such as 2026-11-21T14:00:00Z, or Unix ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time: Option<i64>,
 }

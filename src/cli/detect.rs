@@ -4,11 +4,11 @@
 use crate::cli::scan_once::{ScanEvent, scan_once};
 use crate::model::{ServerKey, ServerUrl};
 use crate::proto::AUTO_SCHEME;
-use crate::scan::{ScanMode, ScanRequest, ScanSettings};
+use crate::scan::{MissReason, ScanMode, ScanRequest, ScanSettings};
 
 /// Why the protocol of a server was not found.
 #[derive(Debug)]
-pub struct NotFound(pub &'static str);
+pub struct NotFound(pub MissReason);
 
 /// Replaces each URL of the scheme `auto` by the one under which the server answers. The order
 /// stays the same. `settings` is called only if there is such a URL.
@@ -39,7 +39,7 @@ pub fn detect(
                     // If there were several attempts, the reported reason is that of one on the
                     // given port.
                     let reason = outcome.first_miss().unwrap_or(miss.reason);
-                    Err(NotFound(reason.name()))
+                    Err(NotFound(reason))
                 }
                 (None, Ok(_)) => continue,
             };

@@ -35,6 +35,8 @@ pub enum ViewError {
     UnknownTag { tag: String, nearest: Option<String> },
     #[error("there is no window {window:?}{time}; the types are {types}, and `clqd board windows` lists all windows")]
     UnknownWindow { window: String, time: String, types: String },
+    #[error("there are no windows of the type {kind}: only {types} configured (boards.windows)")]
+    TypeNotConfigured { kind: String, types: String },
     #[error("{0}")]
     BadWindow(String),
     #[error("{0}")]

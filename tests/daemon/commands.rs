@@ -149,7 +149,7 @@ fn server_of_unknown_protocol_is_added_under_the_url_that_answers() {
     for url in &urls {
         assert!(done.out.contains(&format!("{url}  added")), "{}", done.out);
     }
-    let refused = format!("auto://{}  refused: no protocol gets an answer (timeout)", address(&silent));
+    let refused = format!("{}  refused: no answer; add it with a scheme", address(&silent));
     assert!(done.out.contains(&refused), "{}", done.out);
     let mut listed: Vec<_> = sandbox.list(&[]).iter().map(|server| url(server).to_owned()).collect();
     listed.sort();

@@ -116,6 +116,28 @@ pub fn parse_label(text: &str) -> Result<WindowKey, BadLabel> {
     parsed.filter(|&key| label(key) == text).ok_or_else(|| BadLabel(shown(text)))
 }
 
+/// The week that a text without the form of a label means, such as `W48` or `2026-w48`. Without a year it is the last such
+/// week that has begun.
+pub fn similar_week(text: &str, current: WeekKey) -> Option<String> {
+    let text = text.to_ascii_uppercase();
+    let (year, week) = match text.split_once('-') {
+        Some((year, week)) => (Some(number(year)?), week),
+        None => (None, &*text),
+    };
+    let week = number(week.strip_prefix('W').unwrap_or(week))?;
+    let this_year = number(calendar::week_label(current).get(..4)?)?;
+    let labels = match year {
+        Some(year) => vec![year],
+        None => vec![this_year, this_year.checked_sub(1)?],
+    };
+    let keys = labels.into_iter().filter_map(|year| {
+        let label = format!("{year:04}-W{week:02}");
+        let key = calendar::parse_week_label(&label).ok()?;
+        (year != this_year || key.0 <= current.0).then_some(label)
+    });
+    keys.into_iter().next()
+}
+
 fn custom(kind: &str, index: &str) -> Option<WindowKey> {
     let kind = u16::try_from(number(kind)?).ok().map(WindowType).filter(|kind| kind.is_custom())?;
     Some(WindowKey { kind, index: number(index)? })
@@ -225,6 +247,24 @@ mod tests {
         }
         let error = parse_label(&"x".repeat(1_000)).unwrap_err().to_string();
         assert!(error.len() < 300 && error.contains("the day \"2026-11-21\""), "{error}");
+    }
+
+    #[test]
+    fn a_week_in_another_form_is_recognised() {
+        let current = calendar::parse_week_label("2026-W47").expect("a week");
+        for (text, want) in [
+            ("W46", Some("2026-W46")),
+            ("w47", Some("2026-W47")),
+            ("W48", Some("2025-W48")),
+            ("2026-w46", Some("2026-W46")),
+            ("2026-47", Some("2026-W47")),
+            ("2024W47", None),
+            ("W54", None),
+            ("", None),
+            ("W", None),
+        ] {
+            assert_eq!(similar_week(text, current).as_deref(), want, "{text}");
+        }
     }
 
     #[test]

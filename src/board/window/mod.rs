@@ -16,7 +16,7 @@ pub mod spec;
 use std::ops::Range;
 
 use chrono::{Datelike, Days, NaiveDate};
-pub use label::{BadLabel, UnknownType, has_form, label, parse_label, parse_type, type_name};
+pub use label::{BadLabel, UnknownType, has_form, label, parse_label, parse_type, similar_week, type_name};
 pub use spec::{BadSpec, Shape, SpecError, WindowSpec};
 
 use self::recurrence::Recurrence;

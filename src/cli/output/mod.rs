@@ -344,7 +344,9 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
         ChangeOutcome::ListedTwice => "listed twice",
     };
     let reason = change.reason.as_ref().map(|reason| format!(": {}", sanitize(reason))).unwrap_or_default();
-    writeln!(out, "{}  {outcome}{reason}", sanitize(&change.url))
+    // The scheme of a server without one.
+    let asked = change.url.strip_prefix("auto://").unwrap_or(&change.url);
+    writeln!(out, "{}  {outcome}{reason}", sanitize(asked))
 }
 
 /// Prints the result of one scan on one line and flushes it. The results of one response

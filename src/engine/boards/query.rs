@@ -323,7 +323,13 @@ impl ReadModel {
         let text = name.window.as_deref().unwrap_or(WEEK);
         let t_ms = name.at_ms.unwrap_or(self.now_ms());
         let exists = |window: &WindowKey| self.global.is_queryable(*window) || self.global.is_rebuild_target(*window);
+        let types = || windows.specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>();
         let found = match window::parse_type(text) {
+            Ok(kind) if windows.specs().iter().all(|spec| spec.kind != kind) => {
+                let types = types();
+                let types = format!("{} {}", types.join(", "), if types.len() == 1 { "is" } else { "are" });
+                return Err(ViewError::TypeNotConfigured { kind: window::type_name(kind), types });
+            }
             Ok(kind) => windows.windows_at(t_ms).into_iter().filter(|window| window.kind == kind).find(exists),
             Err(kind) => match window::parse_label(text) {
                 Ok(window) => {
@@ -336,7 +342,15 @@ impl ReadModel {
                 Err(_) if !text.contains(|c: char| c.is_ascii_digit()) => {
                     return Err(ViewError::BadWindow(kind.to_string()));
                 }
-                Err(label) => return Err(ViewError::BadWindow(label.to_string())),
+                Err(label) => {
+                    let similar = window::similar_week(text, self.global.calendar.week(self.now_ms()));
+                    return Err(ViewError::BadWindow(match similar {
+                        Some(week) => {
+                            format!("{text:?} is no window; did you mean {week}? `clqd board windows` lists all")
+                        }
+                        None => label.to_string(),
+                    }));
+                }
             },
         };
         if let Some(window) = found.filter(|window| self.global.is_rebuilding(*window)) {
@@ -345,7 +359,7 @@ impl ReadModel {
         found.ok_or_else(|| ViewError::UnknownWindow {
             window: text.to_owned(),
             time: name.at_ms.map_or_else(String::new, |t_ms| format!(" that contains {}", rfc3339(t_ms))),
-            types: windows.specs().iter().map(|spec| window::type_name(spec.kind)).collect::<Vec<_>>().join(", "),
+            types: types().join(", "),
         })
     }
 

@@ -249,7 +249,7 @@ fn invalid_board_request_gets_error_with_reason() {
     let window = |window: &str, at_ms| BoardSelector { window: Some(window.to_owned()), at_ms, ..elo.clone() };
     for (board, want) in [
         (window("2001-W01", None), "there is no window \"2001-W01\"; the types are week, and"),
-        (window("day", None), "there is no window \"day\"; the types are week, and"),
+        (window("day", None), "there are no windows of the type day: only week is configured (boards.windows)"),
         (window("2025-11-20", None), "there is no window \"2025-11-20\"; the types are week, and"),
         (BoardSelector { scope: "server:quake3://127.9.9.9:1".parse().unwrap(), ..elo.clone() }, "is not known"),
     ] {
@@ -260,7 +260,9 @@ fn invalid_board_request_gets_error_with_reason() {
     assert!(none.0 == ErrorCode::NotFound && none.1.contains("there is no window \"2025-02-30\""), "{none:?}");
     let damaged = refused(&elo, after(&"A".repeat(30)));
     assert!(damaged.0 == ErrorCode::Refused && damaged.1.contains("is damaged"), "{damaged:?}");
-    for (text, want) in [("weke", "did you mean \"week\"?"), ("2025-47", "such as the hour")] {
+    for (text, want) in
+        [("weke", "did you mean \"week\"?"), ("2025-47", "did you mean 2025-W47?"), ("2025.47", "such as the hour")]
+    {
         let (code, printed) = refused(&window(text, None), top());
         assert!(code == ErrorCode::BadRequest && printed.contains(want), "{printed}");
     }
@@ -483,7 +485,7 @@ fn boards_of_every_scope_and_window_type_equal_history() {
         (["--game", "basq3", "--window", "day"], "did you mean \"baseq3\"?"),
         (["--tag", "prp", "--window", "day"], "did you mean \"pro\"?"),
         (["--game", "baseq3", "--window", "2001-11-21"], "there is no window \"2001-11-21\""),
-        (["--game", "baseq3", "--window", "13"], "the types are all-time, hour, day, week, month, 12"),
+        (["--game", "baseq3", "--window", "13"], "only all-time, hour, day, week, month, 12 are configured"),
     ] {
         let done = sandbox.run([&["top"], &args[..]].concat());
         assert!(done.status.code() == Some(1) && done.err.contains(printed), "{args:?}: {}", done.err);
