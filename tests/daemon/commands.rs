@@ -273,7 +273,7 @@ fn server_that_missed_its_first_scan_is_retried_by_itself() {
     assert_eq!(show()["class"], 7, "a failed retry leaves the class");
     let status = sandbox.ok(["status"]);
     let line = status.lines().find(|line| line.starts_with("failed ")).expect(&status);
-    assert!(line.starts_with("failed    1 server does not answer, retried once in 2 s"), "{line}");
+    assert!(line.starts_with("failed    1 server does not answer, retried every 2 s"), "{line}");
     assert!(line.ends_with("; scan all of them now: clqd rescan --all-unknown"), "{line}");
     let text = sandbox.ok(["servers", "show", &url]);
     assert!(text.contains(&format!("retry     does not answer; scan it now with: clqd rescan {url}\n")), "{text}");

@@ -5,18 +5,23 @@ use std::io::{self, Write};
 
 use super::RESCAN_FAILED;
 use super::clock::describe_clock;
-use crate::api::{ClusterStatus, LogStatus, Status, StoreStatus};
+use crate::api::{ClusterStatus, DaemonStatus, LogStatus, Status, StoreStatus};
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize, wrapped};
 use crate::cli::stdio;
 use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
-use crate::view::{EngineStatus, WeekStatus};
+use crate::view::{ClockTrust, EngineStatus, WeekStatus};
 
 /// When servers of classes 6 and 7 are scanned again.
 pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {
     let Some(interval_s) = engine.retry_failed_s else { return "scanned on request only".to_owned() };
     let next = engine.next_retry_ms.map(|t_ms| format!(", the next {}", relative_time(Some(t_ms), now_ms)));
-    format!("retried once in {}{}", duration(interval_s * 1_000), next.unwrap_or_default())
+    let interval = match interval_s {
+        86_400 => "once a day".to_owned(),
+        3_600 => "once an hour".to_owned(),
+        interval_s => format!("every {}", duration(interval_s * 1_000)),
+    };
+    format!("retried {interval}{}", next.unwrap_or_default())
 }
 
 /// Columns before the text of a line.
@@ -47,8 +52,11 @@ impl<W: Write> Lines<'_, W> {
 pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let engine = &status.engine;
     let mut lines = Lines { out, now_ms: engine.now_ms };
+    if status.daemon.is_some() {
+        lines.line("health", describe_health(status))?;
+    }
     print_daemon(&mut lines, status)?;
-    print_engine(&mut lines, engine)?;
+    print_engine(&mut lines, status)?;
     if !engine.rebuilding.is_empty() {
         lines
             .line("windows", format_args!("{} being rebuilt from the log", sanitize(&engine.rebuilding.join(", "))))?;
@@ -66,6 +74,52 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
         lines.line(heading, format_args!("{name:<width$}  {}", group_digits(n)))?;
     }
     Ok(())
+}
+
+/// What of the daemon does not work; its line has the details.
+fn describe_health(status: &Status) -> String {
+    let has_silence = |daemon: &DaemonStatus| daemon.public.silent_since_ms.is_some();
+    let has_cluster_fault =
+        |cluster: &ClusterStatus| cluster.fault_message.is_some() || cluster.other_settings.is_some();
+    let problems: Vec<&str> = [
+        ("clock", status.clock.as_ref().is_some_and(|clock| clock.trust == ClockTrust::Untrusted)),
+        ("network", status.daemon.as_ref().is_some_and(has_silence)),
+        ("disk", status.store.as_ref().is_some_and(|store| store.public.paused_since_ms.is_some())),
+        ("log", status.log.as_ref().is_some_and(|log| log.public.fault.is_some())),
+        ("archive", status.archive.as_ref().is_some_and(|archive| archive.public.fault.is_some())),
+        ("cluster", status.cluster.as_ref().is_some_and(has_cluster_fault)),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_broken)| is_broken.then_some(name))
+    .collect();
+    match &problems[..] {
+        [] => "everything works".to_owned(),
+        [problem] => format!("1 PROBLEM: {problem}"),
+        problems => format!("{} PROBLEMS: {}", problems.len(), problems.join(", ")),
+    }
+}
+
+/// `2026-W49 running; final: 2026-W46 to 2026-W48`.
+fn describe_weeks(engine: &EngineStatus) -> String {
+    let (closed, open): (Vec<&WeekStatus>, Vec<_>) =
+        engine.weeks.iter().partition(|week| week.phase == WeekPhase::Closed);
+    let open = open.into_iter().rev().map(|week| {
+        let phase = match week.phase {
+            WeekPhase::Running => "running",
+            WeekPhase::Closing => "being closed",
+            WeekPhase::Ranking => "servers being ranked",
+            WeekPhase::Closed => "final",
+            WeekPhase::Reopening => "being reopened",
+        };
+        format!("{} {phase}", sanitize(&week.week))
+    });
+    let open = open.collect::<Vec<_>>().join(", ");
+    let open = if open.is_empty() { format!("{} running", sanitize(&engine.week)) } else { open };
+    match &closed[..] {
+        [] => open,
+        [only] => format!("{open}; final: {}", sanitize(&only.week)),
+        [first, .., last] => format!("{open}; final: {} to {}", sanitize(&first.week), sanitize(&last.week)),
+    }
 }
 
 fn print_daemon(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
@@ -87,71 +141,82 @@ fn print_daemon(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Resul
         }
         None => lines.line("daemon", "not running")?,
     }
-    let week = |week: &WeekStatus| {
-        let phase = match week.phase {
-            WeekPhase::Running => "running",
-            WeekPhase::Closing => "being closed",
-            WeekPhase::Ranking => "servers being ranked",
-            WeekPhase::Closed => "final",
-            WeekPhase::Reopening => "being reopened",
-        };
-        format!("{} {phase}", sanitize(&week.week))
-    };
-    let weeks: Vec<String> = status.engine.weeks.iter().rev().map(week).collect();
-    let none = || format!("{} running", sanitize(&status.engine.week));
-    lines.line("weeks", if weeks.is_empty() { none() } else { weeks.join(", ") })?;
+    lines.line("weeks", describe_weeks(&status.engine))?;
     status.clock.iter().try_for_each(|clock| lines.line("clock", describe_clock(clock)))
 }
 
-/// Servers, players and scans.
-fn print_engine(lines: &mut Lines<'_, impl Write>, engine: &EngineStatus) -> io::Result<()> {
-    let (known, greylisted) = (group_digits(engine.servers), group_digits(engine.greylisted));
-    let in_flight = group_digits(engine.in_flight);
-    lines.line("servers", format_args!("{known} known, {greylisted} greylisted, {in_flight} being scanned"))?;
-    let by_class = |counts: &[u64; 7]| {
-        let part = |(i, &count): (usize, &u64)| format!("{}: {}", i + 1, group_digits(count));
-        counts.iter().enumerate().map(part).collect::<Vec<String>>().join("  ")
-    };
-    lines.line("by class", by_class(&engine.servers_by_class))?;
+/// Players, servers and scans. A state without a daemon has no scans.
+fn print_engine(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
+    let engine = &status.engine;
+    let n = group_digits;
+    lines.line("players", format_args!("{} online, {} known", n(engine.players_online), n(engine.players_known)))?;
+    let [busy, quiet, slow @ .., sixth, seventh] = engine.servers_by_class;
+    lines.line(
+        "servers",
+        format_args!(
+            "{}: {} with several players, {} quiet, {} silent for some time, {} that do not answer; {} greylisted",
+            n(engine.servers),
+            n(busy),
+            n(quiet),
+            n(slow.iter().sum()),
+            n(sixth + seventh),
+            n(engine.greylisted)
+        ),
+    )?;
+    let has_details = !status.counters.is_empty();
+    if has_details {
+        lines.line("by class", by_class(&engine.servers_by_class))?;
+    }
     if engine.servers_failed > 0 {
-        let failed = group_digits(engine.servers_failed);
+        let failed = n(engine.servers_failed);
         let noun = if engine.servers_failed == 1 { "server does" } else { "servers do" };
         let retry = describe_retry(engine, lines.now_ms);
         let text = format_args!("{failed} {noun} not answer, {retry}; scan all of them now: {RESCAN_FAILED}");
         lines.line("failed", text)?;
     }
-    let (known, online) = (group_digits(engine.players_known), group_digits(engine.players_online));
-    lines.line("players", format_args!("{known} known, {online} online"))?;
+    if status.daemon.is_none() {
+        return Ok(());
+    }
     let counts = &engine.counts;
+    let on_time = engine.lag_ms_p99.map(|p99| format!("; 99 % began within {p99} ms of their due time"));
     lines.line(
         "scans",
         format_args!(
-            "{} snapshots, {} partial, {} missed, {} late, {} out of order",
-            group_digits(counts.snapshots),
-            group_digits(counts.partial_snapshots),
-            group_digits(counts.misses),
-            group_digits(counts.late_scans),
-            group_digits(counts.out_of_order)
+            "{} answered, {} in part, {} not answered, since the start{}",
+            n(counts.snapshots),
+            n(counts.partial_snapshots),
+            n(counts.misses),
+            on_time.unwrap_or_default()
         ),
     )?;
-    lines.line("by class", by_class(&counts.snapshots_by_class))?;
-    if let (Some(p50), Some(p99)) = (engine.lag_ms_p50, engine.lag_ms_p99) {
-        let text = format_args!("half of the scans began within {p50} ms of their due time, 99 % within {p99} ms");
-        lines.line("lag", text)?;
+    if has_details {
+        lines.line("by class", by_class(&counts.snapshots_by_class))?;
+        let (late, disordered, now) = (n(counts.late_scans), n(counts.out_of_order), n(engine.in_flight));
+        let half = engine.lag_ms_p50.map(|p50| format!("; half began within {p50} ms of their due time"));
+        let half = half.unwrap_or_default();
+        lines.line("", format_args!("{now} in progress, {late} late, {disordered} out of order{half}"))?;
     }
-    let unseen = match counts.rounds_unseen_ms_max.checked_div(counts.rounds) {
-        Some(mean_ms) => {
-            let sure = 100.0 * counts.rounds_sure as f64 / counts.rounds as f64;
-            let mean = duration(mean_ms);
-            format!("; unseen at the end: at most {mean} on average; sure winners: {sure:.0} %")
-        }
-        None => String::new(),
+    let share = |part: u64| format!("{:.0} %", 100.0 * part as f64 / counts.rounds as f64);
+    let sure = match counts.rounds {
+        0 => String::new(),
+        _ => format!("; {} with a sure winner", share(counts.rounds_sure)),
     };
-    lines.line("rounds", format_args!("{}{unseen}", group_digits(counts.rounds)))?;
-    match counts.elastic_scans {
-        0 => Ok(()),
-        scans => lines.line("elastic", format_args!("{} scans within the budget of their server", group_digits(scans))),
+    lines.line("rounds", format_args!("{} ended{sure}", n(counts.rounds)))?;
+    if has_details && let Some(mean_ms) = counts.rounds_unseen_ms_max.checked_div(counts.rounds) {
+        let mean = duration(mean_ms);
+        lines.line("", format_args!("their last list was at most {mean} before their end on average"))?;
     }
+    match counts.elastic_scans {
+        scans if has_details && scans > 0 => {
+            lines.line("elastic", format_args!("{} scans within the budget of their server", n(scans)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn by_class(counts: &[u64; 7]) -> String {
+    let part = |(i, &count): (usize, &u64)| format!("{}: {}", i + 1, group_digits(count));
+    counts.iter().enumerate().map(part).collect::<Vec<String>>().join("  ")
 }
 
 fn print_disk(lines: &mut Lines<'_, impl Write>, store: &StoreStatus) -> io::Result<()> {
@@ -204,8 +269,8 @@ fn print_cluster(lines: &mut Lines<'_, impl Write>, cluster: &ClusterStatus) -> 
 }
 
 fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
+    let Some(archive) = &status.archive else { return lines.line("archive", "none (archive.url is not set)") };
     let waiting = format!("{} waiting", group_digits(status.outbox_entries));
-    let Some(archive) = &status.archive else { return lines.line("archive", format_args!("none; {waiting}")) };
     let state = match &archive.public.fault {
         Some(fault) => format!("FAULT for {}", lines.since(fault.since_ms)),
         None if archive.public.connected => match &archive.host {

@@ -662,24 +662,27 @@ fn status_prints_every_line() {
     printed(
         vec![status],
         "\
+health    6 PROBLEMS: clock, network, disk, log, archive, cluster
 daemon    clqd 0.1.0, up 3 h 12 min, pid 812
 files     state /var/lib/clqd, config built-in defaults
 web       127.0.0.1:8480
 network   DOWN? no server answers for 13 min; misses do not count
 contact   scans@example.org
-weeks     2025-W47 running, 2025-W46 final
+weeks     2025-W47 running; final: 2025-W46
 clock     NOT SYNCHRONISED: no week is closed for another 7 min; to trust it now: `clqd clock accept`; recorded time \
 is 2 h AHEAD of the system clock and runs a tenth slower; if the system clock is right: `clqd clock reset`; it last \
 jumped back by 2 h, 3 min ago; week 2025-W46 has ended and is not closed yet
-servers   20,000 known, 3 greylisted, 12 being scanned
+players   5,000 online, 774,000 known
+servers   20,000: 1,000 with several players, 2,000 quiet, 0 silent for some time, 17,000 that do not answer; \
+3 greylisted
 by class  1: 1,000  2: 2,000  3: 0  4: 0  5: 0  6: 17,000  7: 0
-failed    16,999 servers do not answer, retried once in 1 d, the next in 5 s; scan all of them now: clqd rescan \
+failed    16,999 servers do not answer, retried once a day, the next in 5 s; scan all of them now: clqd rescan \
 --all-unknown
-players   774,000 known, 5,000 online
-scans     1,234,567 snapshots, 0 partial, 89 missed, 0 late, 0 out of order
+scans     1,234,567 answered, 0 in part, 89 not answered, since the start; 99 % began within 12 ms of their due time
 by class  1: 0  2: 0  3: 0  4: 0  5: 0  6: 0  7: 0
-lag       half of the scans began within 1 ms of their due time, 99 % within 12 ms
-rounds    1,200; unseen at the end: at most 54 s on average; sure winners: 1 %
+          12 in progress, 0 late, 0 out of order; half began within 1 ms of their due time
+rounds    1,200 ended; 1 % with a sure winner
+          their last list was at most 54 s before their end on average
 elastic   5,000 scans within the budget of their server
 windows   day, 2025-W47 being rebuilt from the log
 disk      NEARLY FULL: 400,000,000 bytes free; writing resumes at 570,425,344
@@ -699,6 +702,29 @@ counters  scan.packets_sent  1,000
           scan.spoofed       2
 ",
     );
+}
+
+#[test]
+fn status_without_counters_or_a_daemon_is_short() {
+    let printed_status = |status: &Status| {
+        let mut out = Vec::new();
+        status::print(&mut out, status).expect("written");
+        String::from_utf8(out).expect("text")
+    };
+    let weeks = ["2025-W45", "2025-W46", "2025-W47"].map(|week| WeekStatus {
+        week: week.into(),
+        phase: if week == "2025-W47" { WeekPhase::Running } else { WeekPhase::Closed },
+    });
+    let counts = EngineCounts { rounds: 3, rounds_sure: 2, elastic_scans: 9, ..EngineCounts::default() };
+    let engine = EngineStatus { weeks: weeks.into(), counts, lag_ms_p50: Some(1), ..EngineStatus::default() };
+    let running = Status { daemon: Some(DaemonStatus::default()), engine, ..Status::default() };
+    let text = printed_status(&running);
+    assert!(text.starts_with("health    everything works\n"), "{text}");
+    assert!(text.contains("\nweeks     2025-W47 running; final: 2025-W45 to 2025-W46\n"), "{text}");
+    assert!(text.contains("\nrounds    3 ended; 67 % with a sure winner\narchive   none (archive.url is not set)\n"));
+    assert!(["by class", "late", "elastic"].iter().all(|word| !text.contains(word)), "{text}");
+    let text = printed_status(&Status { daemon: None, ..running });
+    assert!(["health", "scans", "rounds"].iter().all(|name| !text.contains(name)), "{text}");
 }
 
 #[test]
