@@ -385,6 +385,7 @@ pub(super) fn show_with<R: Read<Answer: Answer<Line: Print>>>(
 ) -> anyhow::Result<(ExitCode, u64)> {
     let mut printing = Printing { app, printer, code: ExitCode::SUCCESS, lines: 0 };
     let notes = app.daemon_or_state().and_then(|mut source| {
+        printing.printer.of_stopped = source.is_stopped();
         let notes = source.read(request, |line| printing.line(line));
         notes.map_err(|error| explain(error, &mut source))
     });

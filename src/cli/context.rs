@@ -12,6 +12,7 @@ use clap::Args;
 use super::offline;
 use crate::api::{Answer, LineOf, Read, Request};
 use crate::cli::exit::{DaemonNotRunning, NeverStarted};
+use crate::cli::output::format::format_time;
 use crate::cli::stdio::note;
 use crate::client::RESPONSE_TIMEOUT;
 use crate::client::{AnswerItem, Client, ClientError};
@@ -50,6 +51,11 @@ pub enum Source {
 }
 
 impl Source {
+    /// Whether it is a state that changes no more, because no daemon is running.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Source::State(..))
+    }
+
     /// Passes on each line of the answer to a request. Returns the notes.
     pub fn read<R: Read>(
         &mut self,
@@ -157,7 +163,11 @@ impl CliContext {
             };
             match offline::open(&config, &config.state_dir, &daemon_responds) {
                 Ok(state) => {
-                    note(format_args!("clqd: {error}; reading the state directory {dir} instead"));
+                    let as_of = match state.engine.model().now_ms() {
+                        ..=0 => "this is the state, in which nothing was scanned,".to_owned(),
+                        now_ms => format!("this is the state of {} UTC", format_time(now_ms)),
+                    };
+                    note(format_args!("clqd: {error}; {as_of} in {dir}"));
                     return Ok(Source::State(Box::new(state), Box::new(config)));
                 }
                 Err(failed) if failed.is_locked() && is_running.get() => {}

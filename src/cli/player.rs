@@ -146,6 +146,9 @@ fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
         PlayerSelector::Name(name) => source.lines(&requests::Player { name: name.clone() }),
     };
     let mut players = found.map_err(|error| explain_players(error, [&selector], &mut source))?;
+    if source.is_stopped() && !app.json() {
+        players.iter_mut().for_each(|player| player.online_on.clear());
+    }
     if let Some(game) = game {
         let known = players.iter().map(|player| &*player.game).collect::<Vec<_>>().join(", ");
         players.retain(|player| player.game == game);

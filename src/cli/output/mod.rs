@@ -47,6 +47,8 @@ pub struct Printer<W: Write> {
     list: Option<Table>,
     /// A list of servers has the reasons why they are greylisted.
     of_greylist: bool,
+    /// The state is that of a daemon that is not running: nothing in it happens now.
+    pub of_stopped: bool,
     /// Prints the lines of board queries.
     board: board::BoardPrinter,
 }
@@ -54,7 +56,7 @@ pub struct Printer<W: Write> {
 impl<W: Write> Printer<W> {
     pub fn new(json: bool, out: W) -> Printer<W> {
         let (now_ms, board) = (crate::clock::system_ms(), board::BoardPrinter::default());
-        Printer { json, now_ms, out, list: None, of_greylist: false, board }
+        Printer { json, now_ms, out, list: None, of_greylist: false, of_stopped: false, board }
     }
 
     /// Prints boards without shared positions and keys.
@@ -127,7 +129,6 @@ print_with! {
     Status: |out, status, _| status::print(out, &status);
     Overview: |out, overview, _| overview::print(out, &overview);
     OnlineSeriesView: |out, series, _| overview::print_series(out, &series);
-    ServerDetail: |out, detail, now_ms| server::print(out, &detail, now_ms);
     ScanRow: |out, scan, _| print_scan(out, &scan);
     Top: |out, top, now_ms| print_top(out, &top, now_ms);
     MapView: |out, map, _| history::print_map(out, &map);
@@ -172,6 +173,13 @@ impl Print for ServerSummary {
     }
 }
 
+impl Print for ServerDetail {
+    fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
+        let Printer { out, now_ms, of_stopped, .. } = printer;
+        server::print(out, &self, *now_ms, *of_stopped)
+    }
+}
+
 impl Print for MapTotals {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
         let table = printer.list.get_or_insert_with(|| Table::new(&history::TOTALS_COLUMNS));
@@ -200,7 +208,8 @@ impl Print for SessionView {
             ("server", Align::Left),
             ("map", Align::Left),
         ];
-        let until = if self.open { "now".to_owned() } else { format_time(self.end_ms) };
+        let is_open = self.open && !printer.of_stopped;
+        let until = if is_open { "now".to_owned() } else { format_time(self.end_ms) };
         let cells = vec![
             until,
             duration(self.end_ms.saturating_sub(self.start_ms).max(0) as u64),

@@ -87,7 +87,7 @@ fn server_notes(server: &PublicServer) -> String {
 }
 
 /// Prints the output of `clqd servers show`.
-pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) -> io::Result<()> {
+pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64, of_stopped: bool) -> io::Result<()> {
     let ServerDetail { public: detail, greylist_reason, scan_in_progress, exempt_checks } = detail;
     let server = &detail.server;
     let text = |text: &str| sanitize_name(text, &server.url);
@@ -100,14 +100,15 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64) ->
     };
     print_line("class", format!("{}{missed}", server.class))?;
     let next = match detail.next_scan_ms {
-        Some(t_ms) => relative_time(Some(t_ms), now_ms),
-        None if *scan_in_progress => "in progress".to_owned(),
-        None => "on request".to_owned(),
+        _ if of_stopped => String::new(),
+        Some(t_ms) => format!("; next scan {}", relative_time(Some(t_ms), now_ms)),
+        None if *scan_in_progress => "; next scan in progress".to_owned(),
+        None => "; next scan on request".to_owned(),
     };
     let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
     print_line(
         "seen",
-        format!("{seen}; scanned {scanned}; next scan {next}; added {}", relative_time(Some(server.added_ms), now_ms)),
+        format!("{seen}; scanned {scanned}{next}; added {}", relative_time(Some(server.added_ms), now_ms)),
     )?;
     // A new server has missed no scan yet.
     if server.class >= Class::UNKNOWN.number() && server.missed > 0 {

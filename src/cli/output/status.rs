@@ -170,9 +170,13 @@ fn print_engine(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Resul
     if engine.servers_failed > 0 {
         let failed = n(engine.servers_failed);
         let noun = if engine.servers_failed == 1 { "server does" } else { "servers do" };
-        let retry = describe_retry(engine, lines.now_ms);
-        let text = format_args!("{failed} {noun} not answer, {retry}; scan all of them now: {RESCAN_FAILED}");
-        lines.line("failed", text)?;
+        if status.daemon.is_none() {
+            lines.line("failed", format_args!("{failed} {noun} not answer"))?;
+        } else {
+            let retry = describe_retry(engine, lines.now_ms);
+            let text = format_args!("{failed} {noun} not answer, {retry}; scan all of them now: {RESCAN_FAILED}");
+            lines.line("failed", text)?;
+        }
     }
     if status.daemon.is_none() {
         return Ok(());
