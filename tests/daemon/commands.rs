@@ -42,21 +42,21 @@ fn servers_show_the_proof_of_the_last_reply_until_a_restart() {
     let daemon = start_and_scan_all(&sandbox, &fleet);
     let servers: Vec<String> = sandbox.list(&[]).iter().map(|server| url(server).to_owned()).collect();
     for server in &servers {
-        let want = match server.split_once("://").expect("a scheme").0 {
-            "source" => "challenge",
-            "quake3" | "darkplaces" => "nonce",
+        let (want, printed) = match server.split_once("://").expect("a scheme").0 {
+            "source" => ("challenge", "carry a challenge"),
+            "quake3" | "darkplaces" => ("nonce", "repeat a number that only this server received"),
             other => panic!("a fleet without {other}"),
         };
         assert_eq!(sandbox.json(["servers", "show", server])[0]["authentication"], want, "{server}");
         let text = sandbox.ok(["servers", "show", server]);
-        assert!(text.contains(&format!("\n  auth      {want}\n")), "{text}");
+        assert!(text.contains(&format!("\n  replies   {printed}\n")), "{text}");
     }
     assert_eq!(sandbox.status()["daemon"]["contact"], "scans@example.org");
     assert!(sandbox.ok(["status"]).contains("\ncontact   scans@example.org\n"));
     daemon.stop();
     // The authentication is not stored.
     let offline = sandbox.ok(["servers", "show", &servers[0]]);
-    assert!(offline.contains("auth      unknown until the next reply"), "{offline}");
+    assert!(!offline.contains("  replies "), "{offline}");
 }
 
 /// A server that has players on its boards.

@@ -6,6 +6,7 @@ mod clock;
 mod correction;
 pub mod format;
 mod history;
+mod named_line;
 mod overview;
 pub mod player;
 mod restored;

@@ -1,14 +1,19 @@
 //! Text output of `clqd servers list` and `clqd servers show`.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use super::named_line::print_named;
 use super::print_table;
 use crate::cli::output::format::{
     duration, group_digits, points, relative_time, rough_relative_time, sanitize, sanitize_name, sparkline,
 };
 use crate::cli::output::table::{self, Align, Column};
+use crate::config::Config;
 use crate::model::server::Class;
-use crate::view::{ElasticOff, ElasticView, PublicServer, RoundEndBasis, SeriesView, ServerDetail, ServerSummary};
+use crate::view::{
+    ElasticOff, ElasticView, ListedPlayer, PublicServer, RoundEndBasis, SeriesView, ServerDetail, ServerSummary,
+};
 
 /// Most hours of the player count series to show.
 const HOURS_SHOWN: usize = 48;
@@ -91,37 +96,34 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64, of
     let ServerDetail { public: detail, greylist_reason, scan_in_progress, exempt_checks } = detail;
     let server = &detail.server;
     let text = |text: &str| sanitize_name(text, &server.url);
-    writeln!(out, "{}  {}", sanitize(&server.url), text(&server.hostname))?;
-    let mut print_line = |name: &str, text: String| writeln!(out, "  {name:<9} {text}");
+    writeln!(out, "{}", format!("{}  {}", sanitize(&server.url), text(&server.hostname)).trim_end())?;
+    let mut print_line = |name: &str, text: String| print_named(out, 2, name, &text);
     let missed = match server.missed {
         0 => String::new(),
         1 => ", 1 scan missed".to_owned(),
         missed => format!(", {missed} scans missed"),
     };
-    print_line("class", format!("{}{missed}", server.class))?;
     let next = match detail.next_scan_ms {
         _ if of_stopped => String::new(),
-        Some(t_ms) => format!("; next scan {}", relative_time(Some(t_ms), now_ms)),
-        None if *scan_in_progress => "; next scan in progress".to_owned(),
-        None => "; next scan on request".to_owned(),
+        Some(t_ms) => format!(", next {}", relative_time(Some(t_ms), now_ms)),
+        None if *scan_in_progress => ", next in progress".to_owned(),
+        None => ", next on request".to_owned(),
     };
-    let (seen, scanned) = (relative_time(server.last_seen_ms, now_ms), relative_time(server.last_scan_ms, now_ms));
-    print_line(
-        "seen",
-        format!("{seen}; scanned {scanned}{next}; added {}", relative_time(Some(server.added_ms), now_ms)),
-    )?;
+    let [scanned, seen, added] =
+        [server.last_scan_ms, server.last_seen_ms, Some(server.added_ms)].map(|t_ms| relative_time(t_ms, now_ms));
+    let class = format!("class {} ({}){missed}", server.class, describe_class(server));
+    print_line("scanned", format!("{scanned}{next}; seen {seen}; {class}; added {added}"))?;
     // A new server has missed no scan yet.
     if server.class >= Class::UNKNOWN.number() && server.missed > 0 {
         print_line("retry", format!("does not answer; scan it now with: clqd rescan {}", sanitize(&server.url)))?;
     }
-    print_line(
-        "playing",
-        format!("{} on {}", text(server.game.as_deref().unwrap_or("?")), text(server.map.as_deref().unwrap_or("?"))),
-    )?;
-    print_line("players", format!("{} of {}, usually {}", players(server), server.slots, server.assumed_players))?;
-    print_line("rank", server.rank.map_or("none".to_owned(), |rank| group_digits(rank.into())))?;
-    let authentication = detail.authentication.as_deref().unwrap_or("unknown until the next reply");
-    print_line("auth", sanitize(authentication))?;
+    print_line("playing", describe_play(server))?;
+    if let Some(rank) = server.rank {
+        print_line("rank", format!("{} of the servers last week", group_digits(rank.into())))?;
+    }
+    if let Some(grade) = &detail.authentication {
+        print_line("replies", describe_authentication(grade))?;
+    }
     if let Some(reason) = greylist_reason {
         print_line("greylist", sanitize(reason))?;
     }
@@ -145,7 +147,9 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64, of
         if let Some(round) = describe_round(elastic, now_ms) {
             print_line("round", round)?;
         }
-        print_line("budget", describe_budget(elastic))?;
+        if let Some(budget) = describe_budget(elastic) {
+            print_line("budget", budget)?;
+        }
     }
     if let Some(series) = &detail.series {
         print_series(out, series)?;
@@ -153,7 +157,9 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64, of
     if !detail.players_listed.is_empty() {
         writeln!(out)?;
         let columns = [("points", Align::Right), ("ping", Align::Right), ("player", table::PLAYER_COLUMN)];
-        let rows = detail.players_listed.iter().map(|player| {
+        let mut players: Vec<&ListedPlayer> = detail.players_listed.iter().collect();
+        players.sort_by_key(|player| (player.spectator, Reverse(player.points)));
+        let rows = players.into_iter().map(|player| {
             vec![
                 match player.spectator {
                     true => "watching".to_owned(),
@@ -177,43 +183,72 @@ pub(super) fn print(out: &mut impl Write, detail: &ServerDetail, now_ms: i64, of
     Ok(())
 }
 
+/// What the servers of a class have in common (docs/rules.md section 9).
+fn describe_class(server: &PublicServer) -> &'static str {
+    match server.class {
+        1 => "several players",
+        2 => "quiet",
+        3..=5 => "silent for some time",
+        _ if server.missed == 0 => "new",
+        _ => "does not answer",
+    }
+}
+
+/// Game, map and players; `usually` is the median of the last counts.
+fn describe_play(server: &PublicServer) -> String {
+    let text = |text: &str| sanitize_name(text, &server.url);
+    let game = match (&server.game, &server.map) {
+        (Some(game), Some(map)) => format!("{} on {}", text(game), text(map)),
+        (Some(known), None) | (None, Some(known)) => text(known),
+        (None, None) => return "not known yet".to_owned(),
+    };
+    format!("{game}, {} of {}, usually {}", players(server), server.slots, server.assumed_players)
+}
+
+fn describe_authentication(grade: &str) -> String {
+    match grade {
+        "nonce" => "repeat a number that only this server received".to_owned(),
+        "challenge" => "carry a challenge".to_owned(),
+        "address" => "are recognised by their address only, which anybody can forge".to_owned(),
+        other => sanitize(other),
+    }
+}
+
 /// When the round is expected to end, and why. `None`: nothing is known.
 fn describe_round(elastic: &ElasticView, now_ms: i64) -> Option<String> {
     let why = match elastic.basis? {
         RoundEndBasis::RoundLength { shortest_s, longest_s, rounds } => {
             let [shortest, longest] = [shortest_s, longest_s].map(|s| duration(u64::from(s) * 1_000));
             match shortest == longest {
-                true => format!("the last rounds took {shortest} ({rounds} of them)"),
-                false => format!("the last rounds took {shortest} to {longest} ({rounds} of them)"),
+                true => format!("the last {rounds} took {shortest}"),
+                false => format!("the last {rounds} took {shortest} to {longest}"),
             }
         }
         RoundEndBasis::PointLimit { points: limit, rounds } => {
-            format!("the last rounds ended at {} points ({rounds} of them)", points(limit))
+            format!("the last {rounds} ended at {} points", points(limit))
         }
     };
     let end = match (elastic.expected_end_ms, elastic.earliest_end_ms, elastic.latest_end_ms) {
         (Some(expected_ms), Some(earliest_ms), Some(latest_ms)) => {
             let width = duration(latest_ms.abs_diff(earliest_ms) / 2);
-            format!("end expected {} (+- {width})", relative_time(Some(expected_ms), now_ms))
+            let left = duration(expected_ms.saturating_sub(now_ms).max(0).unsigned_abs());
+            format!("ends in about {left} (+- {width})")
         }
-        _ => "end overdue".to_owned(),
+        _ => "its end is overdue".to_owned(),
     };
     Some(format!("{end}; {why}"))
 }
 
-/// How many scans the server may have, and why it is on the fixed grid.
-fn describe_budget(elastic: &ElasticView) -> String {
-    let off = match elastic.off {
-        None => {
-            return format!("{} scans in an interval of class 1, {:.1} saved", elastic.budget, elastic.saved_scans);
-        }
-        Some(ElasticOff::TooFewPlayers) => "too few players",
-        Some(ElasticOff::Missed) => "it does not answer",
-        Some(ElasticOff::NoList) => "its last list is not whole",
-        Some(ElasticOff::Greylisted) => "it is greylisted",
-        Some(ElasticOff::Boosted) => "it is boosted",
-    };
-    format!("fixed grid: {off}")
+/// How many scans the server may have, if it is not the usual number. `None`: it is.
+fn describe_budget(elastic: &ElasticView) -> Option<String> {
+    match elastic.off {
+        None if elastic.budget == Config::default().scan.budget => None,
+        None => Some(format!("{} scans in an interval of class 1, {:.1} saved", elastic.budget, elastic.saved_scans)),
+        // Other lines say so.
+        Some(ElasticOff::TooFewPlayers | ElasticOff::Missed | ElasticOff::Greylisted) => None,
+        Some(ElasticOff::NoList) => Some("scanned on a fixed grid: its last list is not whole".to_owned()),
+        Some(ElasticOff::Boosted) => Some("scanned once a minute: it is boosted".to_owned()),
+    }
 }
 
 /// Prints a sparkline and the maximum of each series. Leading slots without data are

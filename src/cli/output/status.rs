@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use super::RESCAN_FAILED;
 use super::clock::describe_clock;
+use super::named_line::print_named;
 use crate::api::{ClusterStatus, DaemonStatus, LogStatus, Status, StoreStatus};
-use crate::cli::output::format::{duration, group_digits, relative_time, sanitize, wrapped};
-use crate::cli::stdio;
+use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
 use crate::view::{ClockTrust, EngineStatus, WeekStatus};
@@ -24,11 +24,7 @@ pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {
     format!("retried {interval}{}", next.unwrap_or_default())
 }
 
-/// Columns before the text of a line.
-const INDENT: usize = 10;
-
-/// Prints lines: a name of up to 9 characters, then the text. A line without a name continues the previous one, and so do
-/// the parts of a text that is too long for the terminal.
+/// Prints lines as [`print_named`] does.
 struct Lines<'o, W> {
     out: &'o mut W,
     now_ms: i64,
@@ -36,11 +32,7 @@ struct Lines<'o, W> {
 
 impl<W: Write> Lines<'_, W> {
     fn line(&mut self, name: &str, text: impl Display) -> io::Result<()> {
-        let width = stdio::width().map_or(usize::MAX, |width| width.saturating_sub(INDENT));
-        for (i, part) in wrapped(&text.to_string(), width).iter().enumerate() {
-            writeln!(self.out, "{:<9} {part}", if i == 0 { name } else { "" })?;
-        }
-        Ok(())
+        print_named(self.out, 0, name, &text.to_string())
     }
 
     fn since(&self, t_ms: i64) -> String {

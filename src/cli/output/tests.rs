@@ -209,7 +209,7 @@ fn server_detail_prints_series_list_and_maps() {
         settings: Vec::new(),
         maps_seen: Vec::new(),
         next_map: None,
-        players_listed: vec![listed("Visor", 1_020, Some(48)), listed("Grunt", -1, None)],
+        players_listed: vec![listed("Grunt", -1, None), listed("Visor", 1_020, Some(48))],
         series: Some(series),
         maps: vec![MapShare { map: "q3dm17".into(), minutes: 61.5, average_players: 5.25 }],
         coverage: 0.5,
@@ -218,15 +218,12 @@ fn server_detail_prints_series_list_and_maps() {
         vec![ServerDetail { public, greylist_reason: None, scan_in_progress: false, exempt_checks: Vec::new() }],
         "\
 quake3://127.0.0.1:27960  The House[0m
-  class     1
-  seen      45 s ago; scanned 45 s ago; next scan in 1 min 15 s; added 1 d ago
-  playing   baseq3 on q3dm17
-  players   7 of 16, usually 6
-  rank      1,204
-  auth      nonce
+  scanned   45 s ago, next in 1 min 15 s; seen 45 s ago; class 1 (several players); added 1 d ago
+  playing   baseq3 on q3dm17, 7 of 16, usually 6
+  rank      1,204 of the servers last week
+  replies   repeat a number that only this server received
   tags      ctf
-  round     end expected in 1 min 25 s (+- 10 s); the last rounds took 10 min (4 of them)
-  budget    1.15 scans in an interval of class 1, 2.2 saved
+  round     ends in about 1 min 25 s (+- 10 s); the last 4 took 10 min
   hours     ▃·█  most 8.0
 
 points  ping  player
