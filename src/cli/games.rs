@@ -106,7 +106,8 @@ fn print(rows: &[GameRow], out: &mut Output) -> std::io::Result<()> {
         ("port", Align::Right),
         ("query", Align::Right),
         ("lacks", Align::Left),
-    ]);
+    ])
+    .with_optional(&["lacks", "query"]);
     for row in rows {
         let query = if row.query_port == row.port { String::new() } else { row.query_port.to_string() };
         let (id, name, protocol) = (row.id.to_owned(), row.name.to_owned(), row.protocol.to_owned());

@@ -42,7 +42,7 @@ pub(super) const GREYLIST_COLUMNS: [Column; 4] =
 pub(super) const GREYLIST_OPTIONAL_COLUMNS: &[&str] = &["game", "name"];
 
 /// Columns that the list lacks on a narrow terminal, the least important first.
-pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "game", "notes", "class"];
+pub(super) const OPTIONAL_COLUMNS: &[&str] = &["rank", "class", "game", "notes"];
 
 /// The number of players, with a mark if it is not believed.
 fn players(server: &PublicServer) -> String {

@@ -3,8 +3,8 @@
 //! memory.
 //!
 //! A table that is wider than the terminal is narrowed: first its truncated columns, then it loses
-//! its optional columns. Columns that are neither, such as URLs, stay complete. So a line may still
-//! be longer than the terminal is wide.
+//! its optional columns, those without any text first. Columns that are neither, such as URLs, stay complete. So a line
+//! may still be longer than the terminal is wide.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -21,6 +21,9 @@ const WIDTH_MAX: usize = 60;
 
 /// Width to which truncated columns may be narrowed.
 const NARROWED_MIN: usize = 10;
+
+/// The part of its largest width that a truncated column keeps as long as there are optional columns: 20 of a host name's 48.
+const KEPT_PART: (usize, usize) = (5, 12);
 
 /// Width up to which a column that is not truncated gets what it needs, such as an IPv4 address and
 /// its port.
@@ -117,7 +120,7 @@ impl Table {
                 }
             }
             if let Some(width_max) = self.width_max {
-                self.widths = self.narrowed(width_max);
+                self.widths = self.narrowed(width_max, &rows);
             }
             let names: Vec<String> = self.columns.iter().map(|&(name, _)| name.to_owned()).collect();
             self.write(out, &names)?;
@@ -130,35 +133,45 @@ impl Table {
     }
 
     /// Widths with which a line fits, if possible.
-    fn narrowed(&self, width_max: usize) -> Vec<Option<usize>> {
+    fn narrowed(&self, width_max: usize, rows: &[Vec<String>]) -> Vec<Option<usize>> {
         let mut widths = self.widths.clone();
+        for (at, (name, _)) in self.columns.iter().enumerate() {
+            let is_empty = |row: &Vec<String>| row.get(at).is_none_or(|cell| matches!(&**cell, "" | "-"));
+            if self.optional.contains(name) && rows.iter().all(is_empty) {
+                widths[at] = None;
+            }
+        }
         for (width, (name, align)) in widths.iter_mut().zip(&self.columns) {
             // A few long URLs should not narrow the other columns of all lines.
             if *align == Align::Left {
                 *width = width.map(|width| width.min(URL_WIDTH_MIN.max(width_max * 2 / 5).max(name.width())));
             }
         }
-        let mut optional = self.optional.iter();
-        loop {
+        for dropped in self.optional {
             let mut narrowed = widths.clone();
-            if self.narrow_truncated(&mut narrowed, width_max) {
+            if self.narrow_truncated(&mut narrowed, width_max, KEPT_PART) {
                 return narrowed;
             }
-            let Some(dropped) = optional.next() else { return narrowed };
             let at = self.columns.iter().position(|(name, _)| name == dropped).expect("a column of this table");
             widths[at] = None;
         }
+        self.narrow_truncated(&mut widths, width_max, (0, 1));
+        widths
     }
 
-    /// Narrows the widest of the truncated columns until a line fits. Returns whether a line fits.
-    fn narrow_truncated(&self, widths: &mut [Option<usize>], width_max: usize) -> bool {
+    /// Narrows the widest of the truncated columns until a line fits, but no column below this part of its largest width.
+    /// Returns whether a line fits.
+    fn narrow_truncated(&self, widths: &mut [Option<usize>], width_max: usize, kept: (usize, usize)) -> bool {
         loop {
             let shown = widths.iter().flatten();
             if shown.clone().sum::<usize>() + GAP.len() * shown.count().saturating_sub(1) <= width_max {
                 return true;
             }
             let truncated = widths.iter_mut().zip(&self.columns).filter_map(|(width, (name, align))| match align {
-                Align::Truncate(_) => width.as_mut().filter(|width| **width > NARROWED_MIN.max(name.width())),
+                Align::Truncate(most) => {
+                    let least = NARROWED_MIN.max(name.width()).max(most * kept.0 / kept.1);
+                    width.as_mut().filter(|width| **width > least)
+                }
                 Align::Left | Align::Right => None,
             });
             match truncated.max() {
@@ -273,13 +286,25 @@ mod tests {
             let widest = text.lines().map(|line| line.width()).max().expect("lines");
             assert!(widest <= width_max && text.lines().skip(1).all(|line| line.contains(url)), "{width_max}: {text}");
             assert!(widest + 1 >= width_max.min(114), "no space is wasted at {width_max}: {text}");
-            assert_eq!(text.contains(" rank\n"), width_max >= 62, "{width_max}: {text}");
-            assert_eq!(text.contains(" class "), width_max >= 55, "{width_max}: {text}");
+            assert_eq!(text.contains(" rank\n"), width_max >= 72, "{width_max}: {text}");
+            assert_eq!(text.contains(" class "), width_max >= 65, "{width_max}: {text}");
         }
         let long = format!("quake3://{}:27960", "h".repeat(80));
         let text = list(80, &long);
         assert!(text.lines().skip(1).all(|line| line.starts_with(&long)), "URLs are not truncated: {text}");
         assert!(text.starts_with("server                            class  "), "{text}");
+    }
+
+    #[test]
+    fn optional_columns_without_text_are_dropped_on_a_terminal() {
+        let columns = [("n", Align::Right), ("notes", Align::Left), ("rank", Align::Left)];
+        for (width_max, want) in [(Some(80), "n  rank\n1  7\n"), (None, "n  notes  rank\n1         7\n")] {
+            let mut table = Table { width_max, ..Table::new(&columns).with_optional(&["rank", "notes"]) };
+            let mut out = Vec::new();
+            table.row(&mut out, ["1", "", "7"].map(str::to_owned).to_vec()).expect("written");
+            table.flush(&mut out).expect("written");
+            assert_eq!(String::from_utf8(out).expect("text"), want);
+        }
     }
 
     fn written(rows: usize, cells: impl Fn(usize) -> Vec<String>) -> String {
