@@ -8,6 +8,7 @@
 //! program reads one stream.
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use crate::api::{ApiError, ErrorCode};
 use crate::cli::aliases;
 use crate::cli::arguments::UrlArgumentError;
 use crate::cli::output::format::sanitize_multiline;
+use crate::cli::screen;
 use crate::cli::stdio::{note, say};
 use crate::client::ClientError;
 
@@ -77,10 +79,24 @@ pub fn report_usage(mut error: clap::Error, json: bool) -> ExitCode {
         let text = error.to_string();
         print_json("usage", text.trim().strip_prefix("error: ").unwrap_or(text.trim()));
     } else {
+        print_usage(&error);
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// Prints an error of the parser or the requested help. The parser wraps only help.
+fn print_usage(error: &clap::Error) {
+    let text = error.to_string();
+    let width = screen::size_of(io::stderr()).map_or(usize::MAX, |(columns, _)| columns);
+    if error.use_stderr()
+        && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        && text.lines().any(|line| line.chars().count() > width)
+    {
+        note(text.trim_end());
+    } else {
         // A closed standard error cannot be reported.
         let _ = error.print();
     }
-    ExitCode::from(error.exit_code() as u8)
 }
 
 /// The error of a command that does not exist.

@@ -25,7 +25,7 @@ use crate::cli::context::CliContext;
 use crate::cli::output::format::sanitize;
 use crate::cli::output::table::{pad, truncate};
 use crate::cli::scan_once::{ScanEvent, scan_once};
-use crate::cli::stdio::{Output, note};
+use crate::cli::stdio::{self, Output, note};
 use crate::engine::Outcome;
 use crate::model::name::{ColourCodes, strip_colours};
 use crate::model::{Completeness, Player, ServerKey, ServerUrl, Snapshot};
@@ -293,13 +293,16 @@ fn write_text(out: &mut impl Write, url: &ServerUrl, width: usize, outcome: &Sca
     let codes = ColourCodes::of_scheme(elsewhere.map_or(url.scheme(), |attempt| attempt.scheme));
     let shown = |text: &str| sanitize(&strip_colours(text, codes));
     let rtt = outcome.rtt_ms.map_or("-".to_owned(), |ms| format!("{ms} ms"));
+    // Two columns of 7, the map, and four gaps.
+    let before = width + 2 * 7 + MAP_WIDTH + 4 * 2;
+    let hostname_width = stdio::width().map_or(HOSTNAME_WIDTH_MAX, |columns| columns.saturating_sub(before).max(12));
     writeln!(
         out,
         "{:<width$}  {rtt:>7}  {:>7}  {}  {}{}",
         url.as_str(),
         format!("{}/{}", player_count(snapshot), snapshot.slots),
         pad(&shown(&snapshot.map), MAP_WIDTH),
-        truncate(&shown(&snapshot.hostname), HOSTNAME_WIDTH_MAX),
+        truncate(&shown(&snapshot.hostname), hostname_width.min(HOSTNAME_WIDTH_MAX)),
         notes(snapshot, elsewhere),
     )?;
     let teams = outcome.details.as_deref().map_or(&[][..], |details| &details.player_teams);

@@ -2,6 +2,7 @@
 //! single keys as input.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -150,7 +151,12 @@ pub fn bars(values: &[u64], height: usize) -> Vec<Line> {
 
 /// Columns and lines of the terminal of standard output.
 pub fn size() -> Option<(usize, usize)> {
-    let size = tcgetwinsize(io::stdout()).ok()?;
+    size_of(io::stdout())
+}
+
+/// Columns and lines of a terminal; `None`: it is a file or a pipe.
+pub fn size_of(terminal: impl AsFd) -> Option<(usize, usize)> {
+    let size = tcgetwinsize(terminal).ok()?;
     Some((size.ws_col.into(), size.ws_row.into())).filter(|&(columns, lines)| columns > 0 && lines > 0)
 }
 

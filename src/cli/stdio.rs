@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::sync::OnceLock;
 
-use super::output::format::sanitize_multiline;
+use super::output::format::{sanitize_multiline, wrapped_below};
 use super::screen;
 
 /// See [`width`].
@@ -28,10 +28,14 @@ pub fn width() -> Option<usize> {
     WIDTH.get().copied().flatten()
 }
 
-/// Prints a line to standard error, without control characters: it may have text of strangers. An error is ignored: it could be
-/// reported nowhere.
-pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{}", sanitize_multiline(&line.to_string()));
+/// Prints text to standard error, without control characters: it may have text of strangers. On a terminal long lines are
+/// wrapped. An error is ignored: it could be reported nowhere.
+pub fn note(text: impl Display) {
+    let text = sanitize_multiline(&text.to_string());
+    let width = screen::size_of(io::stderr()).map_or(usize::MAX, |(columns, _)| columns);
+    for line in text.split('\n').flat_map(|line| wrapped_below(line, width)) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 /// Prints a line to standard output for a program that continues if nobody reads it, such as

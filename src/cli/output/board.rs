@@ -68,8 +68,8 @@ impl BoardPrinter {
         }
         match &self.why_empty {
             _ if !head.is_empty_and_open() => Ok(()),
-            Some(why) => writeln!(out, "{why}"),
-            None => writeln!(out, "{}", why_empty(head, now_ms)),
+            Some(why) => why.lines().try_for_each(|line| super::print_wrapped(out, line)),
+            None => super::print_wrapped(out, &why_empty(head, now_ms)),
         }
     }
 
@@ -318,5 +318,6 @@ fn print_fused_head(out: &mut impl Write, head: &FusedHead) -> io::Result<()> {
         format!("{}{weight} ({})", r.ranking.name(), players(r.size))
     });
     let weighed = weighed.collect::<Vec<_>>().join(", ");
-    writeln!(out, "{} together, k {}: {weighed}", board_title(&head.scope, &head.window), head.k)
+    let title = board_title(&head.scope, &head.window);
+    super::print_wrapped(out, &format!("{title} together, k {}: {weighed}", head.k))
 }

@@ -174,6 +174,18 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// As [`wrapped`], with the spaces at the beginning of the line before all of them, and two more after the first.
+pub fn wrapped_below(line: &str, width: usize) -> Vec<String> {
+    let text = line.trim_start_matches(' ');
+    let margin = line.len() - text.len();
+    if line.width() <= width || margin + 2 >= width {
+        return vec![line.to_owned()];
+    }
+    let parts = wrapped(text, width - margin - 2);
+    let indented = |(i, part): (usize, &String)| format!("{:1$}{part}", "", margin + if i == 0 { 0 } else { 2 });
+    parts.iter().enumerate().map(indented).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,6 +258,8 @@ mod tests {
         assert_eq!(wrapped("one two three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrapped("one a-long-word", 6), ["one", "a-long-word"]);
         assert_eq!(wrapped("", 6), [""]);
+        assert_eq!(wrapped_below("  one two three", 9), ["  one", "    two", "    three"]);
+        assert_eq!(wrapped_below("  one two", 9), ["  one two"]);
     }
 
     #[test]

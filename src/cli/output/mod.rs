@@ -16,14 +16,18 @@ pub mod table;
 
 use std::io::{self, Write};
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::api::requests::{
     BackupRow, ChangeOutcome, ResendRow, RestoredRow, ScanResult, ScanRow, ServerChange, VerifyLine,
 };
 use crate::api::{EngineRow, Line, NoLine, ScannerRow, Status, json};
 use crate::cli::output::format::{
-    duration, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading, time_utc,
+    duration, format_time, group_digits, points, relative_time, sanitize, sanitize_name, score, score_heading,
+    time_utc, wrapped_below,
 };
 use crate::cli::output::table::{Align, Column, Table, pad, truncate};
+use crate::cli::stdio;
 use crate::model::row::Ranking;
 use crate::view::board::{OrderView, ScoreBounds};
 use crate::view::export::ExportRow;
@@ -325,13 +329,14 @@ fn print_backup(out: &mut impl Write, backup: &BackupRow) -> io::Result<()> {
         0 => "nothing was scanned yet".to_owned(),
         t_ms => format!("state as of {}", time_utc(t_ms)),
     };
-    writeln!(
-        out,
-        "{}  {} bytes, {} records, {as_of}",
-        sanitize(&backup.dir),
-        group_digits(backup.bytes),
-        group_digits(backup.records)
-    )
+    let (bytes, records) = (group_digits(backup.bytes), group_digits(backup.records));
+    print_wrapped(out, &format!("{}  {bytes} bytes, {records} records, {as_of}", sanitize(&backup.dir)))
+}
+
+/// Prints text in lines that fit the terminal.
+fn print_wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let width = stdio::width().unwrap_or(usize::MAX);
+    wrapped_below(text, width).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
@@ -362,6 +367,9 @@ fn print_change(out: &mut impl Write, change: &ServerChange) -> io::Result<()> {
 /// Prints the result of one scan on one line and flushes it. The results of one response
 /// arrive over minutes, so the columns have fixed widths and no table buffers them.
 fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
+    let width = stdio::width().unwrap_or(usize::MAX);
+    let is_narrow = width < SCAN_WIDTH;
+    let url_width = if is_narrow { 30 } else { 36 };
     let text = |text: &Option<String>| sanitize_name(text.as_deref().unwrap_or(""), &scan.url);
     let result = match scan.result {
         ScanResult::Miss => {
@@ -372,13 +380,20 @@ fn print_scan(out: &mut impl Write, scan: &ScanRow) -> io::Result<()> {
             let partial = if scan.result == ScanResult::Partial { "  (partial list)" } else { "" };
             let players = scan.players.map_or("?".to_owned(), |n| n.to_string());
             let occupancy = format!("{players}/{}", scan.slots.unwrap_or(0));
-            let (game, map) = (pad(&text(&scan.game), 12), pad(&text(&scan.map), 16));
-            format!("{occupancy:>9}  {game} {map} {}{partial}", truncate(&text(&scan.hostname), 48))
+            let game_and_map = match is_narrow {
+                true => pad(&text(&scan.map), 12),
+                false => format!("{} {}", pad(&text(&scan.game), 12), pad(&text(&scan.map), 16)),
+            };
+            let hostname_width = width.saturating_sub(url_width + 22 + game_and_map.width()).clamp(8, 48);
+            format!("{occupancy:>9}  {game_and_map} {}{partial}", truncate(&text(&scan.hostname), hostname_width))
         }
     };
-    writeln!(out, "{:<36} class {}  {}", sanitize(&scan.url), scan.class, result.trim_end())?;
+    writeln!(out, "{:<url_width$} class {}  {}", sanitize(&scan.url), scan.class, result.trim_end())?;
     out.flush()
 }
+
+/// On a narrower terminal scans are printed without the game.
+const SCAN_WIDTH: usize = 110;
 
 /// The suffix of a title line that describes a board's order. Empty for the default order:
 /// highest score first, without a ranking for ties.

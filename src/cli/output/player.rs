@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::sure_rounds;
+use super::{print_wrapped, sure_rounds};
 use crate::cli::output::format::{
-    clq1_per_min, duration, elo, format_time, group_digits, points, quoted, relative_time, sanitize, wrapped,
+    clq1_per_min, duration, elo, format_time, group_digits, points, quoted, relative_time, sanitize,
 };
 use crate::cli::output::table::{self, Align, Column, Table};
-use crate::cli::stdio;
 use crate::model::row::Ranking;
 use crate::view::{BestView, PlayerView, PlayerWeekView};
 
@@ -117,10 +116,6 @@ fn best_by_ranking(player: &PlayerView) -> impl Iterator<Item = &BestView> {
 
 fn position(best: &BestView) -> String {
     group_digits(best.position.into())
-}
-
-fn print_wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
-    wrapped(text, stdio::width().unwrap_or(usize::MAX)).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 fn week_cells(week: &PlayerWeekView) -> Vec<String> {
