@@ -37,6 +37,7 @@ pub enum ServersCommand {
     },
     /// Remove servers from scanning and lists; keep their history
     Remove {
+        /// Such as quake3://host:27960; `clqd servers list` prints it
         #[arg(required = true, value_name = "URL", value_parser = parse_url)]
         urls: Vec<ServerUrl>,
     },
@@ -50,11 +51,13 @@ pub enum ServersCommand {
     Budget(BudgetArgs),
     /// Show the best positions of a server's closed weeks
     Best {
+        /// Such as quake3://host:27960; `clqd servers list` prints it
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
     },
     /// List who was on a server, and when, the newest first
     Sessions {
+        /// Such as quake3://host:27960; `clqd servers list` prints it
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
         /// Most sessions
@@ -63,6 +66,7 @@ pub enum ServersCommand {
     },
     /// Show all data of one server
     Show {
+        /// Such as quake3://host:27960; `clqd servers list` prints it
         #[arg(value_parser = parse_url)]
         url: ServerUrl,
     },
@@ -74,6 +78,7 @@ pub enum ServersCommand {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["add", "remove", "drop"]).required(true).multiple(true))]
 pub struct TagArgs {
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(required_unless_present = "drop", value_name = "URL", value_parser = parse_url_to_tag)]
     urls: Vec<ServerUrl>,
     /// Add this tag; may be repeated
@@ -94,6 +99,7 @@ pub struct TagArgs {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["except", "revoke"]).required(true).multiple(true))]
 pub struct TrustArgs {
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(value_parser = parse_url)]
     url: ServerUrl,
     /// Skip this check, such as frozen_list; repeatable
@@ -111,6 +117,7 @@ pub struct TrustArgs {
 #[command(group = ArgGroup::new("which").args(["urls", "tag"]).required(true))]
 #[command(group = ArgGroup::new("change").args(["scans", "default"]).required(true))]
 pub struct BudgetArgs {
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(value_name = "URL", value_parser = parse_url)]
     urls: Vec<ServerUrl>,
     /// All servers that have this tag now
@@ -127,7 +134,7 @@ pub struct BudgetArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct RescanArgs {
-    /// One server
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(value_parser = parse_url)]
     url: Option<ServerUrl>,
     /// All servers that did not answer (classes 6 and 7)
@@ -135,13 +142,20 @@ pub struct RescanArgs {
     all_unknown: bool,
 }
 
+const GREYLIST_EXAMPLES: &str = "Examples:
+  clqd greylist quake3://host:27960 --reason 'fake players'
+  clqd servers list --greylisted
+  clqd greylist quake3://host:27960 --lift";
+
 /// Exclude a server from the rankings; it is still scanned
 ///
 /// Its scores of the running week and of other open windows are excluded until --lift. Closed weeks are unchanged. A
 /// week that closes while the server is greylisted is closed without it, permanently. ELO ratings that other players
 /// won or lost there are not changed.
 #[derive(Debug, Args)]
+#[command(after_help = GREYLIST_EXAMPLES)]
 pub struct GreylistArgs {
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(value_parser = parse_url)]
     url: ServerUrl,
     #[command(flatten)]
@@ -150,6 +164,7 @@ pub struct GreylistArgs {
 
 #[derive(Debug, Args)]
 pub struct BoostArgs {
+    /// Such as quake3://host:27960; `clqd servers list` prints it
     #[arg(value_parser = parse_url)]
     url: ServerUrl,
     /// How long, such as 90s, 30m or 2h; at most 24h; 0s ends it

@@ -51,6 +51,7 @@ pub enum BoardCommand {
     At {
         #[command(flatten)]
         board: BoardArgs,
+        /// Position, from 1
         #[arg(value_parser = value_parser!(u32).range(1..))]
         position: u32,
     },
@@ -97,7 +98,7 @@ pub enum BoardCommand {
     Standing {
         #[command(flatten)]
         boards: ScopeWindowArgs,
-        /// clq1, clq2, elo, points or time
+        /// clq1 (points a minute), clq2 (places in rounds), elo, points or time
         #[arg(long, alias = "by", value_parser = parse_ranking)]
         ranking: Option<Ranking>,
         #[command(flatten)]
@@ -150,16 +151,22 @@ pub enum BoardCommand {
     },
 }
 
+const TOP_EXAMPLES: &str = "Examples:
+  clqd top quake3://host:27960
+  clqd top --game baseq3 --ranking elo -n 20
+  clqd top --tag ctf --window 2026-W47";
+
 /// Show the top players of a server, game or tag
 ///
 /// `clqd board` has the other queries.
 #[derive(Debug, Args)]
+#[command(after_help = TOP_EXAMPLES)]
 pub struct TopArgs {
     #[command(flatten)]
     scope: TopScope,
     #[command(flatten)]
     window: WindowArgs,
-    /// clq1, clq2, elo, points or time
+    /// clq1 (points a minute), clq2 (places in rounds), elo, points or time
     #[arg(long, alias = "by", default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
     #[command(flatten)]
@@ -220,7 +227,7 @@ struct ScopeArgs {
 pub struct BoardArgs {
     #[command(flatten)]
     boards: ScopeWindowArgs,
-    /// clq1, clq2, elo, points or time
+    /// clq1 (points a minute), clq2 (places in rounds), elo, points or time
     #[arg(long, alias = "by", default_value = "clq1", value_parser = parse_ranking)]
     ranking: Ranking,
 }

@@ -43,42 +43,36 @@ const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Add the servers of a file, of master servers or of a website
 ///
-/// A file has a URL and its tags on each line; text after # is ignored. It may also be JSON: the answer of Steam's Web
-/// API (IGameServersService/GetServerList), or DDNet's servers.json.
+/// A file has a URL and its tags on each line; text after # is ignored. It may
+/// also be JSON: the answer of Steam's Web API
+/// (IGameServersService/GetServerList), or DDNet's servers.json.
 ///
 /// Master URLs:
 ///
-///   dpmaster://HOST[:27950]/PROTOCOL          Quake 3 family, such as dpmaster://master.ioquake3.org/68
-///
-///   dpmaster://HOST[:27950]/GAME/PROTOCOL     such as dpmaster://dpmaster.deathmask.net/Xonotic/3
-///
+///   dpmaster://HOST[:27950]/PROTOCOL        Quake 3 family, such as
+///     dpmaster://master.ioquake3.org/68
+///   dpmaster://HOST[:27950]/GAME/PROTOCOL   DarkPlaces, such as
+///     dpmaster://dpmaster.deathmask.net/Xonotic/3
 ///   quakeworldmaster://HOST[:27000]
-///
 ///   quake2master://HOST[:27900]
-///
-///   steammaster://HOST[:27011]/FILTER         FILTER such as '\appid\440'; may be empty
-///
-///   teeworldsmaster://HOST[:8300]             Teeworlds 0.6
-///
-///   teeworlds7master://HOST[:8283]            Teeworlds 0.7
-///
+///   steammaster://HOST[:27011]/FILTER       such as '\appid\440'; may be empty
+///   teeworldsmaster://HOST[:8300]           Teeworlds 0.6
+///   teeworlds7master://HOST[:8283]          Teeworlds 0.7
 ///   odamexmaster://HOST[:15000]
-///
 ///   zandronummaster://HOST[:15300]
+///   cube2master://HOST[:28787]              Sauerbraten
+///   eclipsemaster://HOST[:28800]            Red Eclipse
+///   https://HOST/PATH                       also http://; a list of Steam,
+///     DDNet, BZFlag or FiveM, such as
+///     https://master1.ddnet.org/ddnet/15/servers.json
+///     The query of a URL, which may hold an API key, is not printed.
 ///
-///   cube2master://HOST[:28787]                Sauerbraten
-///
-///   eclipsemaster://HOST[:28800]              Red Eclipse
-///
-///   https://HOST/PATH                         a list of Steam, DDNet, BZFlag or FiveM, such as
-///                                             https://master1.ddnet.org/ddnet/15/servers.json; also http://. The
-///                                             query of a URL, which may hold an API key, is not printed
-///
-/// Addresses that cannot be public (unless scan.allow_private is set), that are in scan.opt_out, or that have a port below
-/// 1024, are dropped and counted. So are more than 50,000 servers of a list of masters, or 64 on one address (or IPv6 /64), unless
-/// --force is given.
+/// Addresses that cannot be public (unless scan.allow_private is set), that are
+/// in scan.opt_out, or that have a port below 1024, are dropped and counted. So
+/// are more than 50,000 servers of a list of masters, or 64 on one address
+/// (or IPv6 /64), unless --force is given.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("list").args(["file", "masters"]).required(true))]
+#[command(verbatim_doc_comment, group = ArgGroup::new("list").args(["file", "masters"]).required(true))]
 pub struct ImportArgs {
     /// The file; - is standard input
     file: Option<PathBuf>,

@@ -18,8 +18,14 @@ use crate::model::ServerUrl;
 use crate::model::server::Class;
 use crate::view::ServerSummary;
 
+const EXAMPLES: &str = "Examples:
+  clqd servers list q3dm17
+  clqd servers list --game baseq3 --online --order players -n 10
+  clqd servers list --greylisted";
+
 /// List the servers that match all options
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct ListArgs {
     /// Part of the URL, host name or map, regardless of case
     text: Option<String>,

@@ -18,8 +18,15 @@ use crate::clock::system_ms;
 use crate::model::NameHash;
 use crate::view::board::PlayerSelector;
 
+const EXAMPLES: &str = "Examples:
+  clqd player search visor
+  clqd player Visor --game baseq3
+  clqd player sessions Visor
+  clqd player merge Visor2 Visor --game baseq3";
+
 /// Show a player, find players by name, merge or forget them
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(group = ArgGroup::new("who").args(["name", "key"]).required(true))]
 pub struct PlayerArgs {
