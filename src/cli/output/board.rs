@@ -78,7 +78,7 @@ impl BoardPrinter {
         let columns = entry_columns(ranking);
         self.table.get_or_insert_with(|| match self.is_brief {
             true => Table::new(&BRIEF_COLUMNS.map(|at| columns[at])),
-            false => Table::new(&columns),
+            false => Table::new(&columns).with_alternatives("#", SHARED_POSITIONS),
         })
     }
 
@@ -107,7 +107,7 @@ impl BoardPrinter {
         let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), group_digits);
         let size = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), bytes);
         let phase = match listed.phase {
-            WindowPhase::Closed => "closed",
+            WindowPhase::Closed => "final",
             WindowPhase::Running => "running",
             WindowPhase::Upcoming => "upcoming",
         };
@@ -206,6 +206,9 @@ fn span(window: &WindowView) -> [String; 2] {
 
 /// The three kinds of position, as `positions` fills them in.
 const POSITIONS: [Column; 3] = [("#", Align::Right), ("shared", Align::Right), ("dense", Align::Right)];
+
+/// Of [`POSITIONS`], those that differ from the first only if players have equal scores.
+const SHARED_POSITIONS: &[&str] = &["shared", "dense"];
 
 /// Of [`entry_columns`].
 const BRIEF_COLUMNS: [usize; 4] = [0, 3, 5, 6];
@@ -309,7 +312,9 @@ fn print_standings(out: &mut impl Write, standings: &[StandingView], now_ms: i64
         cells.push(standing.entry.map_or("-".to_owned(), |at| relative_time(Some(at.reached_ms), now_ms)));
         cells
     });
-    super::print_table(out, &columns, rows)
+    let mut table = Table::new(&columns).with_alternatives("#", SHARED_POSITIONS);
+    rows.into_iter().try_for_each(|row| table.row(out, row))?;
+    table.flush(out)
 }
 
 fn print_fused_head(out: &mut impl Write, head: &FusedHead) -> io::Result<()> {

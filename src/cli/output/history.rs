@@ -51,7 +51,8 @@ pub(super) fn totals_cells(totals: &MapTotals) -> Vec<String> {
 
 pub(super) fn print_best_players(out: &mut impl Write, best: &BestPlayers) -> io::Result<()> {
     for ranking in &best.rankings {
-        writeln!(out, "best positions in {} on {}", ranking.ranking.name(), best.server)?;
+        let none = if ranking.players.is_empty() { ": none" } else { "" };
+        writeln!(out, "best positions in {} on {}{none}", ranking.ranking.name(), best.server)?;
         let columns = [("player", PLAYER_COLUMN), ("key", Align::Right), ("positions", Align::Left)];
         let rows = ranking.players.iter().map(|player| {
             let positions =

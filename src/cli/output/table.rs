@@ -55,6 +55,8 @@ pub struct Table {
     columns: Vec<Column>,
     /// Names of columns that a narrow table may lack, in the order in which they are dropped.
     optional: &'static [&'static str],
+    /// A column, and others that say more only if their text differs from its text.
+    alternatives: Option<(&'static str, &'static [&'static str])>,
     /// The width of the terminal; `None`: no limit.
     width_max: Option<usize>,
     /// `None`: the column is dropped.
@@ -69,12 +71,26 @@ impl Table {
     pub fn new(columns: &[Column]) -> Table {
         let widths = columns.iter().map(|(name, _)| Some(name.width())).collect();
         let width_max = stdio::width();
-        Table { columns: columns.to_vec(), optional: &[], width_max, widths, waiting: Vec::new(), headed: false }
+        Table {
+            columns: columns.to_vec(),
+            optional: &[],
+            alternatives: None,
+            width_max,
+            widths,
+            waiting: Vec::new(),
+            headed: false,
+        }
     }
 
     /// Sets the names of columns that a narrow table may lack, the least important first.
     pub fn with_optional(mut self, optional: &'static [&'static str]) -> Table {
         self.optional = optional;
+        self
+    }
+
+    /// Drops each of these columns if it has the same text as `column` in all rows.
+    pub fn with_alternatives(mut self, column: &'static str, others: &'static [&'static str]) -> Table {
+        self.alternatives = Some((column, others));
         self
     }
 
@@ -119,6 +135,10 @@ impl Table {
                     *width = (*width).max(cell.width().min(WIDTH_MAX));
                 }
             }
+            // Of a longer table not all rows are known.
+            if rows.len() < SAMPLE_ROWS {
+                self.drop_alternatives(&rows);
+            }
             if let Some(width_max) = self.width_max {
                 self.widths = self.narrowed(width_max, &rows);
             }
@@ -126,6 +146,15 @@ impl Table {
             self.write(out, &names)?;
         }
         rows.iter().try_for_each(|row| self.write(out, row))
+    }
+
+    fn drop_alternatives(&mut self, rows: &[Vec<String>]) {
+        let Some((column, others)) = self.alternatives else { return };
+        let place =
+            |name: &str| self.columns.iter().position(|(other, _)| *other == name).expect("a column of this table");
+        let same = |at: usize| rows.iter().all(|row| row.get(at) == row.get(place(column)));
+        let dropped: Vec<usize> = others.iter().map(|name| place(name)).filter(|at| same(*at)).collect();
+        dropped.into_iter().for_each(|at| self.widths[at] = None);
     }
 
     fn is_heading(&self, cells: &[String]) -> bool {

@@ -331,8 +331,8 @@ next page: --after AQy
         "\
 clq1 on quake3://127.0.0.1:27960 in 2025-W47 (running), 1 player, lowest first, ties by time
 the board has changed since the cursor was created: entries may be repeated or missing
-#  shared  dense  player  key  points/min  reached
-1       1      1  Visor     7       15.00  2 min ago
+#  player  key  points/min  reached
+1  Visor     7       15.00  2 min ago
 ",
     );
 }
@@ -384,10 +384,10 @@ fn range_position_and_missing_players_print() {
 time on tag pro in 2025-W47 (running), 1,212 players
 12 players, from position 3
 1 h 1 min reached now: position 5, shared 3, dense 2
-#  shared  dense  player  key   time  reached
-2       2      2  Visor     7  1 min  2 min ago
--       -      -  Grunt     8      -  not ranked
--       -      -  Xaero     -      -  unknown player
+#  player  key   time  reached
+2  Visor     7  1 min  2 min ago
+-  Grunt     8      -  not ranked
+-  Xaero     -      -  unknown player
 ",
     );
 }
@@ -853,6 +853,7 @@ fn corrections_print_one_line_each() {
     let hash = NameHash::of("baseq3", "Visor");
     let reopened =
         |already_open, in_progress| Correction::WeekReopened { week: "2026-W47".into(), already_open, in_progress };
+    let ended = Correction::WeekReopened { week: "2025-W46".into(), already_open: false, in_progress: false };
     printed(
         vec![
             Correction::Merged { player_key: 7, into_key: 3, rows: 1 },
@@ -868,6 +869,7 @@ fn corrections_print_one_line_each() {
             reopened(false, false),
             reopened(true, false),
             reopened(false, true),
+            ended,
         ],
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
@@ -876,7 +878,8 @@ fn corrections_print_one_line_each() {
              {hash}  may be known again\n\
              tag ctf is removed from 1,200 servers, with its boards and ratings\n\
              week 2026-W47 is reopened; it is closed again when it is over\n\
-             week 2026-W47 is open already\nweek 2026-W47 is being reopened\n"
+             week 2026-W47 is open already\nweek 2026-W47 is being reopened\n\
+             week 2025-W46 is reopened; it has ended, so it is closed again soon\n"
         ),
     );
     printed(vec![ForgottenName { hash, forgotten_ms: NOW_MS }], &format!("2025-11-23  {hash}\n"));
@@ -901,15 +904,15 @@ fn windows_print_as_table() {
         "type      window      from              to                phase       players   memory\n\
          all-time  all-time    -                 -                 running   1,200,000  24.0 MB\n\
          day       2025-11-22  2025-11-22 00:00  2025-11-23 00:00  upcoming          -        -\n\
-         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed            3     60 B\n",
+         day       2025-11-21  2025-11-21 00:00  2025-11-22 00:00  final             3     60 B\n",
     );
     let mut last = rows.into_iter().next_back().expect("a window");
     last.stored = Some(StorageUse { records: 7, bytes: 1_500 });
     let deleted = last.window.clone();
     printed(
         vec![last],
-        "type  window      from              to                phase   players  memory  records  stored\n\
-         day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  closed        3    60 B        7  1.5 kB\n",
+        "type  window      from              to                phase  players  memory  records  stored\n\
+         day   2025-11-21  2025-11-21 00:00  2025-11-22 00:00  final        3    60 B        7  1.5 kB\n",
     );
     printed(vec![deleted], "2025-11-21  deleted (2025-11-21 00:00 to 2025-11-22 00:00)\n");
 }
