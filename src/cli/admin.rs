@@ -1,7 +1,7 @@
 //! Commands that control the daemon or show its data: converts arguments to requests.
 //! [`crate::cli::output`] prints the answers.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -16,7 +16,7 @@ use crate::cli::exit::{DaemonNotRunning, UsageError};
 use crate::cli::output::format::sanitize;
 use crate::cli::output::{Print, Printer};
 use crate::cli::rescan_progress::ScanProgress;
-use crate::cli::stdio::{Output, note, say};
+use crate::cli::stdio::{Output, confirm, note, say};
 use crate::client::AnswerItem;
 use crate::limits::BOOST_S_MAX;
 use crate::model::ScanBudget;
@@ -49,7 +49,7 @@ pub enum ServersCommand {
     Import(import::ImportArgs),
     Trust(TrustArgs),
     Budget(BudgetArgs),
-    /// Show the best positions of a server's closed weeks
+    /// Show the best positions of a server's final weeks
     Best {
         /// Such as quake3://host:27960; `clqd servers list` prints it
         #[arg(value_parser = parse_url)]
@@ -512,13 +512,8 @@ fn describe_miss(reason: MissReason, app: &CliContext) -> String {
 
 /// Asks whether the server that answers on another port is the one that was meant. Without a terminal: no.
 fn confirm_port(asked: &ServerUrl, found: &ServerUrl) -> io::Result<bool> {
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        return Ok(false);
-    }
-    note(format_args!("{}:{} answers as {found}. Add that? [y/N]", asked.host(), asked.port()));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(answer.trim().eq_ignore_ascii_case("y"))
+    let question = format_args!("{}:{} answers as {found}. Add that?", asked.host(), asked.port());
+    Ok(confirm(question)?.unwrap_or(false))
 }
 
 fn parse_boost_time(text: &str) -> Result<u32, String> {

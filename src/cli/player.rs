@@ -13,7 +13,7 @@ use crate::cli::context::{CliContext, Source};
 use crate::cli::exit::{UsageError, api_code};
 use crate::cli::output::Printer;
 use crate::cli::output::player::print_games;
-use crate::cli::stdio::{Output, note};
+use crate::cli::stdio::{Output, confirm, is_interactive, note};
 use crate::clock::system_ms;
 use crate::model::NameHash;
 use crate::view::board::PlayerSelector;
@@ -122,6 +122,10 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             Ok(code)
         }
         Some(PlayerCommand::Merge { from, into, game }) => {
+            if !confirm_merge(&from, &into, &game, app)? {
+                note("clqd: nothing was merged");
+                return Ok(ExitCode::FAILURE);
+            }
             let request = requests::PlayerMerge { from: from.clone(), into: into.clone(), game };
             send(app, &request).map_err(|error| match api_code(&error) {
                 Some(ErrorCode::NotFound) => match app.daemon_or_state() {
@@ -174,6 +178,28 @@ fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     players.into_iter().try_for_each(|player| printer.line(player))?;
     printer.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks on a terminal whether these players should be merged, which cannot be undone. If one of them is unknown, the
+/// request says so.
+fn confirm_merge(from: &PlayerSelector, into: &PlayerSelector, game: &str, app: &CliContext) -> anyhow::Result<bool> {
+    if !is_interactive() {
+        return Ok(true);
+    }
+    let mut client = app.connect()?;
+    let mut named = |player: &PlayerSelector| match player {
+        PlayerSelector::Key(key) => {
+            let players = client.lines(&requests::PlayerShow { player_key: *key, skip: 0 }).ok()?;
+            players.into_iter().next().map(|player| format!("{} (player {key})", player.name))
+        }
+        PlayerSelector::Name(name) => {
+            let players = client.lines(&requests::PlayerNamed { name: name.clone() }).ok()?;
+            let player = players.into_iter().find(|player| player.game == game)?;
+            Some(format!("{name} (player {})", player.player_key))
+        }
+    };
+    let (Some(from), Some(into)) = (named(from), named(into)) else { return Ok(true) };
+    Ok(confirm(format_args!("merge {from} into {into} in {game}?"))?.unwrap_or(true))
 }
 
 fn player_name(text: &str) -> Result<PlayerSelector, std::convert::Infallible> {

@@ -5,7 +5,7 @@
 //! them.
 
 use std::fmt::Display;
-use std::io::{self, ErrorKind, StdoutLock, Write};
+use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::sync::OnceLock;
 
 use super::output::format::{sanitize_multiline, wrapped_below};
@@ -36,6 +36,22 @@ pub fn note(text: impl Display) {
     for line in text.split('\n').flat_map(|line| wrapped_below(line, width)) {
         let _ = writeln!(io::stderr(), "{line}");
     }
+}
+
+/// Whether somebody can answer a question.
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question on the terminal; `None`: there is none.
+pub fn confirm(question: impl Display) -> io::Result<Option<bool>> {
+    if !is_interactive() {
+        return Ok(None);
+    }
+    note(format_args!("{question} [y/N]"));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(Some(answer.trim().eq_ignore_ascii_case("y")))
 }
 
 /// Prints a line to standard output for a program that continues if nobody reads it, such as

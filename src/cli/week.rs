@@ -8,6 +8,7 @@ use super::admin::send;
 use super::arguments::parse_week;
 use crate::api::requests;
 use crate::cli::context::CliContext;
+use crate::cli::stdio::{confirm, note};
 
 #[derive(Debug, Subcommand)]
 pub enum WeekCommand {
@@ -23,6 +24,15 @@ pub enum WeekCommand {
 
 pub fn run(command: WeekCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        WeekCommand::Reopen { week } => send(app, &requests::WeekReopen { week }),
+        WeekCommand::Reopen { week } => {
+            let question = format_args!(
+                "reopen {week}? Its best positions and server ranks are deleted until it is closed again."
+            );
+            if !confirm(question)?.unwrap_or(true) {
+                note("clqd: nothing was reopened");
+                return Ok(ExitCode::FAILURE);
+            }
+            send(app, &requests::WeekReopen { week })
+        }
     }
 }

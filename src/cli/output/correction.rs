@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
+use chrono::{DateTime, Utc};
+
 use crate::cli::output::format::{date, duration, group_digits, sanitize};
 use crate::view::{CaptureDeletion, Correction, ForgottenName};
 
-pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
+pub fn print(out: &mut impl Write, correction: &Correction, now_ms: i64) -> io::Result<()> {
     match correction {
         Correction::Merged { player_key, into_key, rows } => {
             writeln!(out, "player {player_key} is player {into_key} from now on; {} merged", row_count_text(*rows))
@@ -28,6 +30,7 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             let state = match (already_open, in_progress) {
                 (_, true) => "is being reopened",
                 (true, false) => "is open already",
+                (false, false) if has_ended(week, now_ms) => "is reopened; it has ended, so it is closed again soon",
                 (false, false) => "is reopened; it is closed again when it is over",
             };
             writeln!(out, "week {} {state}", sanitize(week))
@@ -68,6 +71,13 @@ pub fn print(out: &mut impl Write, correction: &Correction) -> io::Result<()> {
             )
         }
     }
+}
+
+/// Whether a week has ended in all time zones.
+fn has_ended(week: &str, now_ms: i64) -> bool {
+    const LAST_ZONE_MS: i64 = 12 * 3_600_000;
+    let running = DateTime::<Utc>::from_timestamp_millis(now_ms - LAST_ZONE_MS);
+    running.is_some_and(|time| week < &*time.format("%G-W%V").to_string())
 }
 
 pub fn print_forgotten(out: &mut impl Write, name: &ForgottenName) -> io::Result<()> {

@@ -150,7 +150,7 @@ print_with! {
 
 impl Print for Correction {
     fn print<W: Write>(self, printer: &mut Printer<W>) -> io::Result<()> {
-        correction::print(&mut printer.out, &self)
+        correction::print(&mut printer.out, &self, printer.now_ms)
     }
 
     /// The name is not gone everywhere.
