@@ -340,9 +340,10 @@ fn stopped_state_is_backed_up_where_a_daemon_would() {
     let inside = sandbox.run(["backup", sandbox.state().join("b").to_str().unwrap()]);
     assert!(!inside.status.success() && inside.err.contains("inside the state directory"), "{}", inside.err);
     let backup = sandbox.path("backup");
-    sandbox.configure("[store]\ndisk_free_bytes_min = 1125899906842624\n");
+    configure(&sandbox, 1 << 50);
     let reserved = sandbox.run(["backup", backup.to_str().unwrap()]);
     assert!(!reserved.status.success() && !backup.exists(), "{}", reserved.err);
+    assert!(reserved.err.contains("of which the backup must leave 1125899906842624"), "{}", reserved.err);
     sandbox.configure("");
     // As the completion of a shell writes it.
     fs::create_dir(&backup).unwrap();
