@@ -83,7 +83,8 @@ pub(super) struct Watchdog(Option<tokio::task::JoinHandle<()>>);
 
 impl Watchdog {
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> Watchdog {
-        Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(heartbeat, limit))))
+        let send = || notify(&[NotifyState::Watchdog]);
+        Watchdog(sd_notify::watchdog_enabled().map(|limit| tokio::spawn(feed(heartbeat, limit, send))))
     }
 }
 
@@ -95,14 +96,14 @@ impl Drop for Watchdog {
     }
 }
 
-async fn feed(heartbeat: Arc<Heartbeat>, limit: Duration) {
+async fn feed(heartbeat: Arc<Heartbeat>, limit: Duration, mut send: impl FnMut()) {
     let mut before = None;
     loop {
         let count = heartbeat.count();
         // The engine loop runs at least once a second: no new beat in a third of the limit
         // means that it hangs, and systemd must restart it.
         if before != Some(count) {
-            notify(&[NotifyState::Watchdog]);
+            send();
         }
         before = Some(count);
         tokio::time::sleep(limit / 3).await;
@@ -111,7 +112,28 @@ async fn feed(heartbeat: Arc<Heartbeat>, limit: Duration) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
+
+    #[tokio::test]
+    async fn watchdog_gets_one_message_for_each_beat_and_none_without() {
+        const LIMIT: Duration = Duration::from_millis(6);
+        let (heartbeat, messages) = (Arc::<Heartbeat>::default(), Arc::<AtomicU32>::default());
+        let counted = messages.clone();
+        let send = move || _ = counted.fetch_add(1, Ordering::Relaxed);
+        let feeding = tokio::spawn(feed(heartbeat.clone(), LIMIT, send));
+        // The first one follows the start.
+        for beats in 1..=3 {
+            // Each of these sleeps is longer than the time between two looks.
+            for _ in 0..20 {
+                tokio::time::sleep(LIMIT).await;
+            }
+            assert_eq!(messages.load(Ordering::Relaxed), beats);
+            heartbeat.beat();
+        }
+        feeding.abort();
+    }
 
     #[test]
     fn progress_is_read_from_proc() {

@@ -897,35 +897,6 @@ fn systemd_receives_ready_reloading_stopping_and_watchdog() {
     daemon.stop();
 }
 
-/// The engine's progress triggers the watchdog messages: if it hangs, none is sent.
-/// SIGSTOP stops the whole process; no missed message may be sent later.
-#[test]
-fn stopped_process_sends_no_watchdog_message() {
-    let sandbox = Sandbox::new("");
-    let notify_socket = UnixDatagram::bind(sandbox.path("notify.sock")).unwrap();
-    notify_socket.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
-    let socket = sandbox.path("notify.sock").display().to_string();
-    let sandbox = sandbox.with_env("NOTIFY_SOCKET", socket).with_env("WATCHDOG_USEC", "300000");
-    let daemon = sandbox.start();
-    let mut buffer = [0; 1_024];
-    let mut receive = || notify_socket.recv(&mut buffer).is_ok_and(|n| n > 0);
-    assert!(receive() && receive() && receive());
-    daemon.signal(Signal::SIGSTOP);
-    wait_until("the process is stopped", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).unwrap();
-        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
-    });
-    notify_socket.set_nonblocking(true).unwrap();
-    while notify_socket.recv(&mut [0; 1_024]).is_ok() {}
-    std::thread::sleep(Duration::from_millis(700));
-    assert!(notify_socket.recv(&mut [0; 1_024]).is_err(), "a stopped daemon sends nothing");
-    notify_socket.set_nonblocking(false).unwrap();
-    daemon.signal(Signal::SIGCONT);
-    notify_socket.set_read_timeout(Some(sandbox::WAIT_MAX)).unwrap();
-    assert!(notify_socket.recv(&mut [0; 1_024]).is_ok());
-    daemon.stop();
-}
-
 // The log ----------------------------------------------------------------
 
 #[test]

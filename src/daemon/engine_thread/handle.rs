@@ -103,7 +103,7 @@ impl EngineHandle {
 pub(in crate::daemon) struct Heartbeat(AtomicU64);
 
 impl Heartbeat {
-    pub(super) fn beat(&self) {
+    pub(in crate::daemon) fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
