@@ -513,14 +513,34 @@ async fn answers_to_challenges_obey_the_limits() {
 
 #[tokio::test]
 async fn requests_beyond_scans_in_flight_max_wait() {
-    let server = Server::start(|_, packet| vec![status(packet, "")]);
-    let mut servers = Vec::new();
-    for _ in 0..20 {
-        servers.push(Server::start(|_, packet| vec![status(packet, "")]));
-    }
-    let urls: Vec<_> = servers.iter().chain([&server]).map(|s| s.url("quake3")).collect();
-    let (all, _) = scan_all(ScanSettings { scans_in_flight_max: 2, ..patient() }, &urls, ScanMode::Normal).await;
-    assert!(all.iter().all(|o| o.result.is_ok()));
+    // The servers reply when the scanner has had time to send a third packet.
+    let released = Arc::<AtomicBool>::default();
+    let servers: Vec<Server> = (0..20)
+        .map(|_| {
+            let released = released.clone();
+            Server::start(move |_, packet| {
+                while !released.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                vec![status(packet, "")]
+            })
+        })
+        .collect();
+    let urls: Vec<_> = servers.iter().map(|server| server.url("quake3")).collect();
+    let packets = || servers.iter().map(|server| server.received().len()).sum::<usize>();
+    let observe = async {
+        while packets() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let in_flight = packets();
+        released.store(true, Ordering::Relaxed);
+        in_flight
+    };
+    let settings = ScanSettings { scans_in_flight_max: 2, ..patient() };
+    let ((all, _), in_flight) = tokio::join!(scan_all(settings, &urls, ScanMode::Normal), observe);
+    assert_eq!(in_flight, 2);
+    assert!(all.iter().all(|outcome| outcome.result.is_ok()));
 }
 
 #[tokio::test]
