@@ -87,13 +87,19 @@ fn kills_lose_no_acknowledged_change_and_log_replays_to_state() {
         let (live, again) = (export(&sandbox.state()), export(&replayed));
         let different = live.out.lines().zip(again.out.lines()).find(|(a, b)| a != b);
         assert!(
-            live.out == again.out,
-            "seed {seed}, {week}: live and replayed rows differ: {different:?}, {} {}",
+            live.out == again.out && live.status.code() == again.status.code(),
+            "seed {seed}, {week}: live and replayed rows differ: {different:?}, {} {}, {} {}",
+            live.status,
             live.err,
+            again.status,
             again.err
         );
         players += live.out.lines().count();
     }
+    assert!(players > 20, "only {players} rows were compared");
+    let [live, again] = [&sandbox.state(), &replayed].map(|state| sandbox.export_sessions(state));
+    let different = live.lines().zip(again.lines()).find(|(a, b)| a != b);
+    assert!(live == again, "seed {seed}: live and replayed sessions differ: {different:?}");
     eprintln!(
         "{kills} kills under load and {kills_during_start} during a start lose nothing; {} acknowledged changes; \
          {lines} lines of the log replay to the same {players} rows",
