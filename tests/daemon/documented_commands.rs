@@ -1,5 +1,5 @@
 //! Every command of README.md and docs/operations.md runs as it is written there, with the names of this test in place of
-//! those that stand for the reader's.
+//! those that stand for the reader's. Each line of a block of shell either runs or is in [`NOT_RUN`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,26 +17,45 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("--may replicate", "it only adds a section: tests/daemon/cluster.rs"),
     ("--master", "it needs the internet; tests/fleet imports from a simulated master"),
     ("clqd clock reset", "it is refused while the time is right: tests/daemon/clock.rs"),
+    ("cargo run --release -- demo", "it runs until it is stopped: tests/cluster/demo.rs"),
+    ("cargo build --release", "it builds the program, as the tests do"),
+    ("cargo install cargo-deb", "it installs a program: tests/run --package"),
+    ("bash systemd/package", "it takes minutes: tests/package"),
+    ("apt-get install", "it installs a package: tests/package"),
+    ("sudoedit", "it opens an editor"),
+    ("systemctl", "it needs systemd: tests/package"),
+    ("journalctl", "it needs systemd, and runs until it is stopped"),
+    ("useradd", "it changes the system"),
+    ("install -m ", "it changes the system"),
+    ("install -d ", "it changes the system"),
+    ("sed 's|/usr/bin/clqd|", "it changes the system; tests/daemon/systemd.rs tests the unit"),
 ];
 
 /// Commands that read the state of a stopped daemon.
 const WITHOUT_DAEMON: &[&str] = &["clqd log check", "clqd log export"];
 
-/// The commands of a page: those in blocks of shell, and those in code spans.
+/// The commands of a page: every line of its blocks of shell, and what else is a command of `clqd`. Who runs the program
+/// and where it is are left out.
 fn commands_of(page: &str) -> Vec<String> {
     let text = fs::read_to_string(format!("{}/{page}", env!("CARGO_MANIFEST_DIR"))).expect("a page");
-    let (mut found, mut fence) = (Vec::new(), None);
+    let (mut lines, mut found, mut fence) = (Vec::new(), Vec::new(), None);
+    let bare = |command: &str| {
+        let command = command.strip_prefix("sudo ").unwrap_or(command);
+        command.strip_prefix("target/release/").unwrap_or(command).to_owned()
+    };
     for line in text.lines() {
         match (line.trim_start().strip_prefix("```"), fence) {
             (Some(kind), None) => fence = Some(kind),
             (Some(_), Some(_)) => fence = None,
-            (None, Some("sh")) => found.extend(line.split(" #").next().map(|line| line.trim().to_owned())),
-            (None, Some(_)) => found.extend(line.strip_prefix("$ ").map(str::to_owned)),
-            (None, None) => found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned)),
+            (None, Some("sh")) => lines.extend(line.split(" #").next().map(|line| bare(line.trim()))),
+            (None, Some(_)) => found.extend(line.strip_prefix("$ ").map(bare)),
+            (None, None) => found.extend(line.split('`').skip(1).step_by(2).map(bare)),
         }
     }
     found.retain(|command| command.starts_with("clqd "));
-    found
+    lines.extend(found);
+    lines.retain(|line| !line.is_empty());
+    lines
 }
 
 #[test]
@@ -59,8 +78,12 @@ fn every_command_of_the_readme_and_of_operations_runs() {
     }
     assert!(with.len() > 20 && without.len() == 2, "{with:?} {without:?}");
     let run = |command: &str| {
+        if !command.starts_with("clqd ") {
+            return Some(format!("{command}: it is not run; add it to NOT_RUN, with the reason"));
+        }
         let words = command.split(' ').skip(1).map(|word| match word {
             "URL" | "quake3://HOST:27960" | "quake3://127.1.0.3:37286" => first.clone(),
+            "source://HOST:27015" => fleet.urls()[1].clone(),
             "FILE" | "servers.txt" => servers.clone(),
             "/etc/clqd/clqd.toml" => sandbox.config().display().to_string(),
             "2026-W47" => "2025-W47".to_owned(),
