@@ -3,7 +3,7 @@
 
 use std::io::PipeWriter;
 
-use crate::sandbox::{Sandbox, silent_socket};
+use crate::sandbox::{QUICK_TIMEOUTS, Sandbox, silent_socket};
 
 /// A pipe without a reader.
 fn closed_pipe() -> PipeWriter {
@@ -21,6 +21,7 @@ fn run_unread(sandbox: &Sandbox, args: &[&str]) -> Option<i32> {
 #[test]
 fn import_and_add_whose_output_is_not_read_add_all_servers() {
     let sandbox = Sandbox::new("");
+    sandbox.configure_scan(QUICK_TIMEOUTS, "");
     let daemon = sandbox.start();
     let list = sandbox.path("servers.txt");
     std::fs::write(&list, "nonsense\nquake3://127.0.0.1:1\nquake3://127.0.0.1:2\nxonotik://h\n").unwrap();

@@ -12,7 +12,9 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::sandbox::{self, Daemon, Sandbox, closed_port_url, fleet, silent_socket, wait_for, wait_until};
+use crate::sandbox::{
+    self, Daemon, QUICK_TIMEOUTS, Sandbox, closed_port_url, fleet, silent_socket, wait_for, wait_until,
+};
 use clqd::api::{ApiError, ErrorCode, Request, requests};
 use clqd::client::ClientError;
 use clqd::fleet::{FaultShares, Fleet};
@@ -139,6 +141,7 @@ fn servers_are_added_listed_shown_and_removed() {
 fn server_of_unknown_protocol_is_added_under_the_url_that_answers() {
     let fleet = fleet(2, 23, 10.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
+    sandbox.configure_scan(QUICK_TIMEOUTS, "");
     let daemon = sandbox.start();
     let urls = fleet.urls();
     let address = |url: &str| url.split_once("://").expect("a URL").1.to_owned();
@@ -167,6 +170,7 @@ fn server_of_unknown_protocol_is_added_under_the_url_that_answers() {
 fn host_that_answers_under_another_url_is_reported() {
     let fleet = fleet(1, 24, 10.0, FaultShares::NONE);
     let sandbox = Sandbox::new("");
+    sandbox.configure_scan(QUICK_TIMEOUTS, "");
     let daemon = sandbox.start();
     let url = fleet.urls()[0].clone();
     let (scheme, address) = url.split_once("://").expect("a URL");
@@ -241,8 +245,7 @@ fn private_address_is_refused_unless_allowed() {
 #[test]
 fn added_server_is_scanned_after_crash() {
     let sandbox = Sandbox::new("");
-    let config = std::fs::read_to_string(sandbox.config()).unwrap();
-    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 30000")).unwrap();
+    sandbox.configure_scan("timeout_ms = 30000\nretries = 1\n", "");
     let daemon = sandbox.start();
     let (socket, url) = silent_socket();
     sandbox.ok(["servers", "add", &url]);
@@ -263,7 +266,7 @@ fn added_server_is_scanned_after_crash() {
 #[test]
 fn server_that_missed_its_first_scan_is_retried_by_itself() {
     let sandbox = Sandbox::new("");
-    sandbox.configure_scan("retry_failed_s = 2", "");
+    sandbox.configure_scan(&format!("{QUICK_TIMEOUTS}retry_failed_s = 2\n"), "");
     let daemon = sandbox.start();
     let (socket, url) = silent_socket();
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -289,7 +292,7 @@ fn server_that_missed_its_first_scan_is_retried_by_itself() {
 #[test]
 fn import_of_a_server_that_did_not_answer_scans_it_once_a_day() {
     let sandbox = Sandbox::new("");
-    sandbox.configure_scan("retry_failed_s = 0", "");
+    sandbox.configure_scan(&format!("{QUICK_TIMEOUTS}retry_failed_s = 0\n"), "");
     let mut daemon = sandbox.start();
     let sockets: Vec<_> = (0..2).map(|_| silent_socket()).collect();
     let urls = || sockets.iter().map(|(_, url)| url);
@@ -343,6 +346,8 @@ fn import_of_a_server_that_did_not_answer_scans_it_once_a_day() {
             std::thread::spawn(move || reply_to_queries(&socket))
         })
         .collect();
+    sandbox.configure_scan("retry_failed_s = 0\n", "");
+    sandbox.ok(["reload"]);
     let scans = sandbox.json(["rescan", "--all-unknown"]);
     assert!(scans.len() == 2 && scans.iter().all(|scan| scan["result"] == "snapshot"), "{scans:?}");
     daemon.stop();
@@ -388,8 +393,7 @@ fn rescan_reports_server_and_class() {
 #[test]
 fn rescan_prints_each_result_immediately() {
     let sandbox = Sandbox::new("");
-    let config = std::fs::read_to_string(sandbox.config()).unwrap();
-    std::fs::write(sandbox.config(), config.replace("timeout_ms = 400", "timeout_ms = 5000")).unwrap();
+    sandbox.configure_scan("timeout_ms = 5000\nretries = 1\n", "");
     let daemon = sandbox.start();
     let (late, late_url) = silent_socket();
     let closed_url = closed_port_url();
@@ -413,10 +417,14 @@ fn rescan_prints_each_result_immediately() {
 #[test]
 fn rescan_ends_when_server_is_removed() {
     let sandbox = Sandbox::new("");
+    sandbox.configure_scan(QUICK_TIMEOUTS, "");
     let daemon = sandbox.start();
     let (_socket, url) = silent_socket();
     sandbox.ok(["servers", "add", &url]);
     wait_until("the server has class 7", || sandbox.list(&["--class", "7"]).len() == 1);
+    // The scan takes longer than this test waits.
+    sandbox.configure_scan("timeout_ms = 30000\nretries = 4\n", "");
+    sandbox.ok(["reload"]);
     let mut child = sandbox.command(["rescan", &url]).stdout(Stdio::piped()).spawn().unwrap();
     wait_until("a scan is in flight", || sandbox.status()["engine"]["in_flight"] == 1);
     sandbox.ok(["servers", "remove", &url]);
@@ -742,7 +750,7 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     daemon.wait_for_log("changed: log_filter");
 
     let good = std::fs::read_to_string(&config).unwrap();
-    let broken = good.replace("timeout_ms = 400", "timeout_mz = 400");
+    let broken = good.replace("timeout_ms = 2000", "timeout_mz = 2000");
     let line = 1 + broken.lines().position(|line| line.contains("timeout_mz")).unwrap();
     std::fs::write(&config, &broken).unwrap();
     daemon.signal(Signal::SIGHUP);
@@ -763,7 +771,7 @@ fn reload_applies_changes_and_keeps_old_config_on_error() {
     let elsewhere = sandbox.path("elsewhere");
     let moved = good.replace(&format!("{:?}", sandbox.state()), &format!("{elsewhere:?}"));
     assert_ne!(moved, good);
-    std::fs::write(&config, moved.replace("timeout_ms = 400", "timeout_ms = 500")).unwrap();
+    std::fs::write(&config, moved.replace("timeout_ms = 2000", "timeout_ms = 2500")).unwrap();
     daemon.signal(Signal::SIGHUP);
     let log = daemon.wait_for_log("kept until a restart: state_dir");
     assert!(log.contains("changed: scan.timeout_ms"), "{log}");

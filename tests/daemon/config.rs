@@ -11,7 +11,7 @@ fn commands_reach_the_daemon_while_the_config_has_errors() {
     let daemon = sandbox.start();
     let good = fs::read_to_string(sandbox.config()).unwrap();
     // A typo, and a file that is not TOML after the key.
-    for broken in [good.replace("[scan]", "[scann]"), good.replace("retries = 1", "retries = \"1")] {
+    for broken in [good.replace("[scan]", "[scann]"), good.replace("retries = 4", "retries = \"4")] {
         fs::write(sandbox.config(), broken).unwrap();
         let status = sandbox.run(["--json", "status"]);
         assert!(status.status.success(), "{}{}", status.out, status.err);

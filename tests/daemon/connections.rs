@@ -1,6 +1,6 @@
 //! Servers that answer over TCP only, as an installation has them: few connections, a crash, and a restart.
 
-use crate::sandbox::{Sandbox, fleet_of, wait_until};
+use crate::sandbox::{QUICK_TIMEOUTS, Sandbox, fleet_of, wait_until};
 
 #[test]
 fn players_of_servers_over_tcp_are_ranked_and_replayed() {
@@ -9,7 +9,8 @@ fn players_of_servers_over_tcp_are_ranked_and_replayed() {
     let fleet = fleet_of(protocols, 30, 5, 60.0, faults);
     let sandbox = Sandbox::new("");
     // Most scans wait for a connection.
-    sandbox.configure_scan("interval_class1_s = 1\ntcp_connections_max = 2\n", "");
+    let quick = format!("interval_class1_s = 1\n{QUICK_TIMEOUTS}retry_failed_s = 2\n");
+    sandbox.configure_scan(&format!("{quick}tcp_connections_max = 2\n"), "");
     let daemon = sandbox.start();
     sandbox.add_servers(&fleet);
     let counter = |name: &str| sandbox.status()["counters"][name].as_u64().unwrap_or(0);
@@ -18,7 +19,7 @@ fn players_of_servers_over_tcp_are_ranked_and_replayed() {
         with_players >= least
     };
     wait_until("servers have players", || ranked(5) && counter("scan.connection_waits") > 0);
-    sandbox.configure_scan("interval_class1_s = 1\ntcp_connections_max = 50\n", "");
+    sandbox.configure_scan(&format!("{quick}tcp_connections_max = 50\n"), "");
     sandbox.ok(["reload"]);
     let before = counter("scan.connections");
     wait_until("the servers are scanned on", || counter("scan.connections") > before + 30);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::load::{CLOSED_WEEKS, Load, Position, prepare};
-use crate::sandbox::{Sandbox, copy, fleet, number, seed};
+use crate::sandbox::{QUICK_TIMEOUTS, Sandbox, copy, fleet, number, seed};
 use clqd::client::ClientError;
 use clqd::fleet::FaultShares;
 use clqd::fleet::rng::{RngExt, SplitMix64};
@@ -32,7 +32,9 @@ fn kills_lose_no_acknowledged_change_and_log_replays_to_state() {
     copy(&prepared, &sandbox.state());
     // A week stays reopened, because the clock is not trusted to close it.
     let clock = "[clock]\nsynchronised = \"never\"\ntrust_after_s = 86400";
-    sandbox.configure_store("compact_bytes_min = 1\ncheckpoint_interval_s = 1", clock);
+    // Partial answers are recorded before the next kill.
+    let quick = format!("{QUICK_TIMEOUTS}retry_failed_s = 2\n");
+    sandbox.configure_all(&quick, "compact_bytes_min = 1\ncheckpoint_interval_s = 1", clock);
 
     let moments = Cell::new(0);
     let now = Box::new(|| {

@@ -1,13 +1,12 @@
 //! No server answers for a while, because the network of the daemon is down.
 
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::sandbox::{Sandbox, WEB_WITHOUT_RATE_LIMIT, wait_until};
+use crate::sandbox::{QUICK_TIMEOUTS, Sandbox, WEB_WITHOUT_RATE_LIMIT, wait_until};
 
 /// Simulated servers in a process of their own, which is stopped and continued.
 struct Servers(Child);
@@ -31,13 +30,14 @@ fn silent_since_ms(sandbox: &Sandbox) -> Value {
 
 #[test]
 fn misses_do_not_count_while_no_server_answers() {
-    let sandbox = Sandbox::new(WEB_WITHOUT_RATE_LIMIT);
+    let sandbox = Sandbox::new("");
     let list = sandbox.path("list");
     let mut fleet =
         sandbox.command(["fleet", "--servers", "24", "--seed", "99", "--faults", "none", "--behaviours", "none"]);
     fleet.args(["--quake3-port", "0", "--source-port", "0", "--status-interval", "0", "--server-list"]).arg(&list);
     let servers = Servers(fleet.stdout(Stdio::null()).spawn().expect("clqd"));
     wait_until("the servers run", || list.exists());
+    sandbox.configure_scan(&format!("{QUICK_TIMEOUTS}retry_failed_s = 2\n"), WEB_WITHOUT_RATE_LIMIT);
     let daemon = sandbox.start();
     sandbox.ok(["servers".as_ref(), "import".as_ref(), list.as_os_str()]);
     // On a busy machine a server may miss a scan. More than eight hosts must have answered the last one.
@@ -51,7 +51,9 @@ fn misses_do_not_count_while_no_server_answers() {
     servers.signal(Signal::SIGSTOP);
     daemon.wait_for_log("no server answers any more");
     // Each is scanned every second or two: without the rule, three misses are soon there.
-    std::thread::sleep(Duration::from_secs(12));
+    let missed = || sandbox.status()["counters"]["scan.misses.timeout"].as_u64().unwrap_or(0);
+    let before = missed();
+    wait_until("each is scanned four times more", || missed() >= before + 4 * 24);
     wait_until("the status says it", || silent_since_ms(&sandbox).is_i64());
     let text = sandbox.ok(["status"]);
     assert!(text.contains("network   DOWN? no server answers for"), "{text}");

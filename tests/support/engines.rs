@@ -165,11 +165,7 @@ pub fn configure(sandbox: &Sandbox, engine: usize, url: &str, store: &str, extra
 /// As `configure`, with an interval of scans for all servers that answer.
 fn configure_every(sandbox: &Sandbox, interval_s: u64, engine: usize, url: &str, extra: &str) {
     let intervals = [1, 2, 3].map(|class| format!("interval_class{class}_s = {interval_s}\n")).concat();
-    // A server that misses its first scan is asked again after a day only.
-    sandbox.configure_scan(
-        &format!("{intervals}timeout_ms = 2000\nretries = 4\n"),
-        &own_sections(interval_s / 2, engine, url, extra),
-    );
+    sandbox.configure_scan(&intervals, &own_sections(interval_s / 2, engine, url, extra));
 }
 
 fn own_sections(archive_interval_s: u64, engine: usize, url: &str, extra: &str) -> String {

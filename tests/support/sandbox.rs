@@ -31,6 +31,9 @@ const END_MAX: Duration = Duration::from_secs(600);
 pub const WEB_WITHOUT_RATE_LIMIT: &str =
     "[web]\nlisten = \"127.0.0.1:0\"\nclient_requests_per_second_max = 10000\nclient_burst_requests = 10000\n";
 
+/// Keys of `[scan]` for tests that wait until a server has not answered.
+pub const QUICK_TIMEOUTS: &str = "timeout_ms = 400\nretries = 1\n";
+
 /// Waits until `condition` returns a value. Panics after [`WAIT_MAX`].
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -133,26 +136,28 @@ impl Sandbox {
 
     /// Writes the config file again.
     pub fn configure(&self, extra: &str) {
-        self.write_config("", "", extra);
+        self.configure_all("", "", extra);
     }
 
     /// Writes the config file again, with further keys of `[scan]`.
     pub fn configure_scan(&self, scan: &str, extra: &str) {
-        self.write_config(scan, "", extra);
+        self.configure_all(scan, "", extra);
     }
 
     /// Writes the config file again, with further keys of `[store]`.
     pub fn configure_store(&self, store: &str, extra: &str) {
-        self.write_config("", store, extra);
+        self.configure_all("", store, extra);
     }
 
-    fn write_config(&self, scan: &str, store: &str, extra: &str) {
+    /// Writes the config file again, with further keys of `[scan]` and `[store]`.
+    pub fn configure_all(&self, scan: &str, store: &str, extra: &str) {
         let (state, socket) = (self.state(), self.socket());
         // Daemons of tests run in parallel, so they must not share the default port.
         let web = if extra.contains("[web]") { "" } else { "[web]\nlisten = \"\"\n" };
         let intervals =
             if scan.contains("interval_class1_s") { "" } else { "interval_class1_s = 1\ninterval_class2_s = 2\n" };
-        let timeouts = if scan.contains("timeout_ms") { "" } else { "timeout_ms = 400\nretries = 1\n" };
+        // A server that misses its first scan is scanned again after a day only.
+        let timeouts = if scan.contains("timeout_ms") { "" } else { "timeout_ms = 2000\nretries = 4\n" };
         let commit_interval = if store.contains("commit_interval_ms") { "" } else { "commit_interval_ms = 50\n" };
         let text = format!(
             "state_dir = {state:?}\ncontrol_socket = {socket:?}\n{extra}\n\
