@@ -15,6 +15,9 @@ use crate::sandbox::{Daemon, Sandbox, fleet, wait_until};
 
 const SERVERS: u32 = 12;
 
+/// Keys of `[scan]` for tests in which no server that answers may be missed, however busy the machine is.
+const PATIENT: &str = "timeout_ms = 5000\nretries = 4\n";
+
 /// A daemon with scanners, which are on this machine.
 struct Scanning {
     sandbox: Sandbox,
@@ -94,7 +97,7 @@ impl Scanning {
 
 #[test]
 fn scanners_share_the_scans_and_may_be_lost() {
-    let scanning = Scanning::start("");
+    let scanning = Scanning::start(PATIENT);
     let fleet = fleet(SERVERS, 71, 60.0, FaultShares::NONE);
     scanning.sandbox.add_servers(&fleet);
     let (one, two) = (scanning.scanner("one", "eu"), scanning.scanner("two", "us"));
@@ -122,7 +125,7 @@ fn scanners_share_the_scans_and_may_be_lost() {
 
 #[test]
 fn outcomes_wait_while_the_daemon_is_away() {
-    let mut scanning = Scanning::start("");
+    let mut scanning = Scanning::start(PATIENT);
     let fleet = fleet(SERVERS, 72, 60.0, FaultShares::NONE);
     scanning.sandbox.add_servers(&fleet);
     let port = scanning.address.rsplit(':').next().expect("a port").to_owned();
@@ -177,7 +180,7 @@ fn a_scanner_learns_which_outcomes_are_in_the_log() {
 
 #[test]
 fn a_server_is_missed_when_both_regions_miss_it() {
-    let scanning = Scanning::start("");
+    let scanning = Scanning::start(PATIENT);
     let fleet = fleet(SERVERS, 73, 60.0, FaultShares::NONE);
     scanning.sandbox.add_servers(&fleet);
     let _one = scanning.scanner("one", "eu");
@@ -192,8 +195,7 @@ fn a_server_is_missed_when_both_regions_miss_it() {
         list.iter().any(|server| server["url"] == closed.as_str() && server["missed"].as_u64() > Some(0))
     });
     assert!(missed(scanning.scanners()) > before, "the other region was asked, too");
-    let others = scanning.sandbox.list(&[]);
-    assert!(others.iter().all(|server| server["url"] == closed.as_str() || server["missed"] == 0), "{others:?}");
+    assert_eq!(scanning.sandbox.status()["counters"]["scanners.misses_refuted"], 0);
     scanning.daemon.stop();
 }
 
