@@ -247,7 +247,7 @@ impl Server {
     }
 
     fn wait_until_up(&self) {
-        for _ in 0..600 {
+        for _ in 0..6_000 {
             // A server that accepts connections sends a greeting.
             if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
                 stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -258,7 +258,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(50));
         }
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-        panic!("MariaDB did not start within 30 s: {log}");
+        panic!("MariaDB did not start within 300 s: {log}");
     }
 }
 
