@@ -8,7 +8,7 @@ use std::time::Duration;
 use clqd::fleet::FaultShares;
 
 use crate::database::{Database, Server};
-use crate::engines::{ENGINES, Engines, configure};
+use crate::engines::{ENGINES, Engines, configure, name};
 use crate::sandbox::{Sandbox, fleet, wait_for, wait_until};
 
 #[test]
@@ -37,7 +37,7 @@ fn engines_take_over_and_are_equal() {
     engines.start_again(leader);
 
     // Paused for longer than the lease: what it had applied alone is taken back.
-    engines.pause(second, Duration::from_secs(6));
+    engines.pause_until_another_leads(second);
     let again = engines.daemons[second].as_ref().unwrap().wait_for_log("another engine of the cluster has taken over");
     assert!(again.contains("the daemon starts again"), "{again}");
     let third = engines.leader();
@@ -280,9 +280,21 @@ fn rules_change_when_all_engines_know_them() {
     runtime.block_on(database.run("DELETE FROM clq_engine WHERE engine = 'old'"));
     wait_until("the rules have changed", || reload(&engines.sandboxes[leader]).status.success());
 
-    // Commits are rare; the lease needs more.
-    std::thread::sleep(Duration::from_secs(7));
-    assert_eq!(runtime.block_on(database.value("SELECT epoch FROM clq_leader")), "1");
+    // Commits are rare, one in 10 s; the lease needs more.
+    let mut first: Option<[u64; 2]> = None;
+    wait_until("the leader keeps its lease without commits", || {
+        let select = format!("SELECT epoch, beat FROM clq_leader WHERE engine = '{}'", name(leader));
+        let rows = runtime.block_on(database.rows(&select));
+        let now = rows.first().map(|row| [0, 1].map(|n| row[n].parse::<u64>().expect("a number")));
+        let (Some([epoch, beat]), Some([first_epoch, first_beat])) = (now, first) else {
+            first = now;
+            return false;
+        };
+        if epoch != first_epoch {
+            first = now;
+        }
+        epoch == first_epoch && beat >= first_beat + 8
+    });
 
     // An engine of an older version.
     let follower = (leader + 1) % ENGINES;
@@ -346,6 +358,7 @@ fn engines_wait_for_their_database() {
     let leader = engines.leader();
     server.kill();
     engines.daemons[leader].as_ref().unwrap().wait_for_log("scans are kept in memory until the log of the cluster");
+    // The engine refuses what must be in the database after a second without it. Until then it would wait for it.
     std::thread::sleep(Duration::from_secs(2));
     let refused = engines.sandboxes[leader].run(["clock", "reset", "--yes"]).err;
     assert!(refused.contains("the database of the log does not answer"), "{refused}");

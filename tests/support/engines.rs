@@ -57,10 +57,12 @@ impl Engines {
 
     /// The engine that says itself that it leads.
     pub fn find_leader(&self) -> Option<usize> {
-        (0..ENGINES).find(|&engine| {
-            let is_leader = |row: &Value| row["engine"] == name(engine) && row["role"] == "leader";
-            self.rows_of(engine).iter().any(is_leader)
-        })
+        (0..ENGINES).find(|&engine| self.says_that_it_leads(engine))
+    }
+
+    fn says_that_it_leads(&self, engine: usize) -> bool {
+        let is_leader = |row: &Value| row["engine"] == name(engine) && row["role"] == "leader";
+        self.rows_of(engine).iter().any(is_leader)
     }
 
     /// Waits until an engine leads.
@@ -89,6 +91,17 @@ impl Engines {
         let daemon = self.daemons[engine].as_ref().expect("it runs");
         daemon.signal(Signal::SIGSTOP);
         std::thread::sleep(time);
+        daemon.signal(Signal::SIGCONT);
+    }
+
+    /// Pauses the leader until another engine leads.
+    pub fn pause_until_another_leads(&self, leader: usize) {
+        let daemon = self.daemons[leader].as_ref().expect("it runs");
+        daemon.signal(Signal::SIGSTOP);
+        wait_until("another engine leads", || {
+            // A command to the paused engine would wait for it.
+            (0..ENGINES).any(|engine| engine != leader && self.says_that_it_leads(engine))
+        });
         daemon.signal(Signal::SIGCONT);
     }
 
@@ -153,7 +166,8 @@ fn now_ms() -> i64 {
     now.as_millis() as i64
 }
 
-fn name(engine: usize) -> String {
+/// What its configuration calls an engine.
+pub fn name(engine: usize) -> String {
     ["a", "b", "c"][engine].to_owned()
 }
 
