@@ -7,9 +7,13 @@
 //! `crash`.
 
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::sandbox::{
@@ -254,10 +258,9 @@ fn added_server_is_scanned_after_crash() {
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     while socket.recv(&mut [0; 2_048]).is_ok() {}
     let daemon = sandbox.start();
-    let replies = std::thread::spawn(move || reply_to_queries(&socket));
+    let _replies = Replies::start(socket);
     wait_until("the server is scanned", || !sandbox.json(["servers", "show", &url])[0]["last_seen_ms"].is_null());
     daemon.stop();
-    replies.join().unwrap();
 }
 
 // Servers that do not answer ----------------------------------------------
@@ -280,12 +283,11 @@ fn server_that_missed_its_first_scan_is_retried_by_itself() {
     assert!(line.ends_with("; scan all of them now: clqd rescan --all-unknown"), "{line}");
     let text = sandbox.ok(["servers", "show", &url]);
     assert!(text.contains(&format!("retry     does not answer; scan it now with: clqd rescan {url}\n")), "{text}");
-    let replies = std::thread::spawn(move || reply_to_queries(&socket));
+    let _replies = Replies::start(socket);
     wait_until("the server is seen", || show()["class"] == 2);
     let status = sandbox.status();
     assert_eq!((&status["engine"]["servers_failed"], &status["engine"]["next_retry_ms"]), (&0.into(), &Value::Null));
     daemon.stop();
-    replies.join().unwrap();
 }
 
 /// Retries are off, so only requests scan the server.
@@ -338,20 +340,12 @@ fn import_of_a_server_that_did_not_answer_scans_it_once_a_day() {
     let log = daemon.log();
     assert!(!log.contains("added again"), "no scan was requested since the restart: {log}");
     // The other way to scan them now, and then they answer.
-    let threads: Vec<_> = sockets
-        .iter()
-        .map(|(socket, _)| {
-            let socket = socket.try_clone().unwrap();
-            socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-            std::thread::spawn(move || reply_to_queries(&socket))
-        })
-        .collect();
+    let _replies: Vec<_> = sockets.iter().map(|(socket, _)| Replies::start(socket.try_clone().unwrap())).collect();
     sandbox.configure_scan("retry_failed_s = 0\n", "");
     sandbox.ok(["reload"]);
     let scans = sandbox.json(["rescan", "--all-unknown"]);
     assert!(scans.len() == 2 && scans.iter().all(|scan| scan["result"] == "snapshot"), "{scans:?}");
     daemon.stop();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 // Rescan -----------------------------------------------------------------
@@ -405,13 +399,11 @@ fn rescan_prints_each_result_immediately() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
     assert!(first.starts_with(&closed_url) && first.contains("no response"), "{first}");
-    late.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let replies = std::thread::spawn(move || reply_to_queries(&late));
+    let _replies = Replies::start(late);
     let second = lines.next().unwrap().unwrap();
     assert!(second.starts_with(&late_url) && second.contains("late_map"), "{second}");
     assert!(lines.next().is_none() && child.wait().unwrap().success());
     daemon.stop();
-    replies.join().unwrap();
 }
 
 #[test]
@@ -432,17 +424,34 @@ fn rescan_ends_when_server_is_removed() {
     daemon.stop();
 }
 
-/// Replies to every `getstatus` until none has arrived for some seconds.
-fn reply_to_queries(socket: &std::net::UdpSocket) {
+/// Replies to every `getstatus` until it is dropped.
+struct Replies {
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Replies {
+    fn start(socket: UdpSocket) -> Replies {
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let stopping = Arc::<AtomicBool>::default();
+        let stop = stopping.clone();
+        let thread = std::thread::spawn(move || reply_to_queries(&socket, &stop));
+        Replies { stopping, thread: Some(thread) }
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn reply_to_queries(socket: &UdpSocket, stopping: &AtomicBool) {
     let mut buffer = [0; 2_048];
-    let mut quiet = 0;
-    while quiet < 60 {
-        let Ok((len, client)) = socket.recv_from(&mut buffer) else {
-            quiet += 1;
-            continue;
-        };
+    while !stopping.load(Ordering::Relaxed) {
+        let Ok((len, client)) = socket.recv_from(&mut buffer) else { continue };
         let Some(nonce) = buffer[..len].strip_prefix(b"\xff\xff\xff\xffgetstatus ") else { continue };
-        quiet = 0;
         let nonce = String::from_utf8_lossy(nonce.trim_ascii()).into_owned();
         let info =
             format!("\\challenge\\{nonce}\\mapname\\late_map\\gamename\\baseq3\\sv_hostname\\L\\sv_maxclients\\8");

@@ -8,7 +8,7 @@ use clqd::fleet::FaultShares;
 use serde_json::Value;
 
 use crate::clock::faketime_library;
-use crate::sandbox::{Sandbox, fleet, wait_until};
+use crate::sandbox::{Sandbox, WAIT_MAX, fleet, wait_until};
 
 /// Receives messages: answers the first with 503, and others with 204. Returns its port, and paths and bodies.
 fn receiver() -> (u16, mpsc::Receiver<(String, Value)>) {
@@ -70,7 +70,7 @@ fn a_server_that_is_down_is_told_until_the_receiver_has_accepted_it() {
     let mut messages: Vec<(String, Value)> = Vec::new();
     // The first message is refused, and sent again.
     while messages.len() < 3 {
-        messages.push(received.recv().expect("a message"));
+        messages.push(received.recv_timeout(WAIT_MAX).expect("a message"));
     }
     let of =
         |name: &str| messages.iter().filter(|(path, _)| path.ends_with(name)).map(|(_, body)| body).collect::<Vec<_>>();
