@@ -222,7 +222,8 @@ fn run_as_user(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> 
 #[test]
 fn second_start_names_the_process_of_the_first() {
     let sandbox = with_every_part("");
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    // No other test listens at this address, so a port that was free stays free.
+    let taken = TcpListener::bind("127.0.0.11:0").unwrap();
     let listen = format!("[web]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
     drop(taken);
     sandbox.configure(&listen);

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -488,10 +489,11 @@ pub fn fleet_of(protocols: ProtocolShares, servers: u32, seed: u64, speed: f64, 
     Fleet::start(World::new(settings), serve).expect("a fleet on free ports")
 }
 
-/// An address with no listener.
+/// An address with no listener: no test listens at a port below 1024. Each call gives another one.
 pub fn closed_port_url() -> String {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    format!("quake3://127.0.0.1:{}", socket.local_addr().expect("bound").port())
+    static CALLS: AtomicU16 = AtomicU16::new(0);
+    let n = CALLS.fetch_add(1, Ordering::Relaxed);
+    format!("quake3://127.9.{}.{}:1", 100 + n / 250, 1 + n % 250)
 }
 
 /// A socket that receives and never replies, until it is dropped.
