@@ -339,7 +339,7 @@ mod tests {
             state.engine.add_server(url(n), vec!["blue".to_owned()], START_MS).unwrap();
             scan(&mut state, n);
         }
-        compare_views(state, 3..300);
+        compare_views(state, 3..130);
         // Again after a restart.
         compare_views(State::open(dir.path(), settings, engine_settings).unwrap(), 300..400);
     }
@@ -356,8 +356,8 @@ mod tests {
             if n % 3 > 0 {
                 continue;
             }
-            if n % 40 == 0 {
-                let greylisted = (n % 80 == 0).then(|| "a reason".to_owned());
+            if n % 30 == 0 {
+                let greylisted = (n % 60 == 0).then(|| "a reason".to_owned());
                 state.engine.greylist(&state.store, &url(3), greylisted).unwrap();
             }
             state.commit_and_build_boards(window).unwrap();

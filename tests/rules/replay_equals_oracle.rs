@@ -44,22 +44,22 @@ fn replay_reproduces_independent_example_of_final_lists() {
 
 #[test]
 fn replay_equals_oracle() {
-    let mut segments = Segments::default();
-    for seed in seeds() {
+    // The next test replays the logs of all seeds.
+    for seed in seeds().step_by(5) {
         let log = scan_log(seed, &Calendar::default());
-        let compared = check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
-        segments.add(compared);
+        check(&log, Settings::default(), &format!("seed {seed}"), &format!("seed-{seed}"));
     }
-    segments.assert_rounded_half_up();
 }
 
 #[test]
 fn replay_equals_oracle_with_other_settings() {
+    let mut segments = Segments::default();
     for seed in seeds() {
         let settings = other_settings(seed);
         let context = format!("seed {seed} with {settings:?}");
-        check(&scan_log(seed, &settings.calendar), settings, &context, &format!("settings-{seed}"));
+        segments.add(check(&scan_log(seed, &settings.calendar), settings, &context, &format!("settings-{seed}")));
     }
+    segments.assert_rounded_half_up();
 }
 
 #[test]

@@ -172,7 +172,7 @@ impl Oracle {
         assert_eq!(board.distinct_score_count() as usize, scores.len());
         let keys: Vec<PlayerKey> = self.entries.iter().map(|entry| entry.player).collect();
         assert!(board.positions(&keys).into_iter().eq((1..=players).map(Some)));
-        for _ in 0..50.min(players) {
+        for _ in 0..10.min(players) {
             let position = numbers.below(u64::from(players)) as u32 + 1;
             let here = self.entries[position as usize - 1];
             let score = here.score().0;
