@@ -147,11 +147,11 @@ fn one_client_has_few_streams() {
     site.daemon.stop();
 }
 
-/// Clients that never finish their requests are disconnected, and do not stop others.
+/// Clients that never finish their requests do not stop others. `src/web/tests.rs` tests that they are disconnected.
 #[test]
-fn slow_clients_are_disconnected() {
+fn slow_clients_do_not_stop_others() {
     let site = Site::start("");
-    let mut slow: Vec<_> = (0..100)
+    let slow: Vec<_> = (0..100)
         .map(|_| {
             let mut stream = http::connect(&site.address);
             stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ").expect("sent");
@@ -159,13 +159,6 @@ fn slow_clients_are_disconnected() {
         })
         .collect();
     assert_eq!(site.get("/api/v1/status").status, 200);
-    for stream in &mut slow {
-        let mut answer = Vec::new();
-        // The connection ends within the timeout of `read`: by an error status or without one.
-        match stream.read_to_end(&mut answer) {
-            Ok(_) => assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{answer:?}"),
-            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
-        }
-    }
+    drop(slow);
     site.daemon.stop();
 }
