@@ -5,7 +5,6 @@
 //! The order of boards of games and tags is tested in `boards_equal_oracle`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::database::Database;
 use crate::scans;
@@ -313,7 +312,6 @@ async fn server_order_is_equal_in_responses_and_mysql() {
 /// Opens the state again as after a kill: uncommitted changes are lost.
 fn reopen(state: State, dir: &std::path::Path, setting: &OrderSettings) -> State {
     drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     open(dir, setting)
 }
 
@@ -379,7 +377,6 @@ fn start_without_archive_defers_reordering() {
     acknowledge_all(&mut state);
     let low = OrderSettings { low_is_better: &["points server:quake3://b:27960"], ties: &[] };
     drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     let store = StoreSettings { cache_bytes: 16 << 20, create: true };
     let mut state = State::open(dir.path(), store, EngineSettings { archive_enabled: false, ..low.engine() }).unwrap();
     assert!(!state.engine.model().has_changes());

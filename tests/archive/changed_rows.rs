@@ -127,7 +127,6 @@ async fn changed_rows_make_the_same_tables_as_all_rows() {
                 // The entries in the outbox are written completely after a restart.
                 state.commit().unwrap();
                 drop(state);
-                std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
                 state = open(dir.path());
                 seen = None;
             }

@@ -246,7 +246,6 @@ async fn large_week_is_archived_atomically() {
             failures += status.map_or(0, |status| status.failures);
             chunks_returned += chunks;
             drop(stopped);
-            tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
             state = open(dir.path());
         }
         assert!(failures == 3 && chunks_returned >= 105, "{failures} failures, {chunks_returned} chunks");

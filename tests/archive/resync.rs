@@ -131,7 +131,6 @@ async fn empty_archive_is_filled_once_despite_kills() {
         written += seen.borrow().entries_written;
         assert_eq!(seen.borrow().failures, 0);
         drop(Arc::into_inner(source.opened).expect("the worker has ended").into_inner().unwrap());
-        tokio::time::sleep(Duration::from_millis(200)).await; // sled releases its lock with a delay
         opened = open(dir.path());
         if opened.engine.model().resync_position().is_none() {
             break;
@@ -176,7 +175,6 @@ fn write_million_rows(dir: &Path, settings: EngineSettings) {
     }
     opened.commit().unwrap();
     drop(opened);
-    std::thread::sleep(Duration::from_millis(500)); // sled releases its lock with a delay
     let mut store = Store::open(dir, store).unwrap();
     let meta = store.load().unwrap().meta;
     let week = meta.weeks[0].week;

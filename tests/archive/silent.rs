@@ -2,7 +2,6 @@
 //! than the state, two copies of one state, and rows of a future week.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::database::Database;
 use crate::scans;
@@ -45,7 +44,6 @@ fn new_state(dir: &Path) -> State {
 /// Opens a state again that was dropped without anything else: what was not committed is lost.
 pub fn reopen(state: State, dir: &Path) -> State {
     drop(state);
-    std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
     open(dir)
 }
 
@@ -315,7 +313,6 @@ async fn two_copies_of_a_state_never_both_write() {
     drop(first);
     let copied = std::process::Command::new("cp").arg("-r").args([&first_dir, &second_dir]).status().unwrap();
     assert!(copied.success());
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
 
     // Both continue: the first one that writes has the archive.
     let mut second = open(&second_dir);

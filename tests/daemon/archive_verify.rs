@@ -157,7 +157,7 @@ fn rows_changed_by_hand_are_listed_and_repaired() {
     ));
     sandbox.ok(["migrate"]);
     play(&sandbox);
-    let daemon = wait_for("sled releases its lock", || Some(sandbox.start()));
+    let daemon = sandbox.start();
     wait_until_archived(&sandbox);
     let (none, summary) = wait_for("no server changes", || {
         let verified = verify(&sandbox, &[]);
@@ -431,7 +431,7 @@ fn every_column_is_compared_and_repaired() {
     );
     sandbox.ok(["migrate"]);
     play_until(chrono::Utc::now().timestamp_millis(), &sandbox);
-    let daemon = wait_for("sled releases its lock", || Some(sandbox.start()));
+    let daemon = sandbox.start();
     wait_until_archived(&sandbox);
     let mut left = all_tampering(|sql| runtime.block_on(database.rows(sql)));
     assert!(left.len() > 130, "{}", left.len());
@@ -484,13 +484,11 @@ fn boards_of_a_week_that_awaits_its_close_are_compared() {
     let library = crate::clock::faketime_library();
     let behind_s = (clqd::clock::system_ms() - monday_ms) / 1_000 - 300;
     let fake_time = format!("-{behind_s}s");
-    let daemon = wait_for("sled releases its lock", || {
-        Some(sandbox.start_with_env(&[
-            ("LD_PRELOAD", library.as_str()),
-            ("FAKETIME", &fake_time),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ]))
-    });
+    let daemon = sandbox.start_with_env(&[
+        ("LD_PRELOAD", library.as_str()),
+        ("FAKETIME", &fake_time),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ]);
     wait_until_archived(&sandbox);
     let verified = || {
         wait_for("nothing is skipped", || {

@@ -84,7 +84,6 @@ impl Fixture {
     /// Opens the state again as after a crash: uncommitted data are lost.
     fn reopen(&mut self) {
         self.state = None;
-        std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
         self.open();
     }
 
@@ -688,7 +687,6 @@ fn tag_of_many_servers_is_deleted_in_steps() {
     const SERVERS: usize = 300;
     let dir = tempfile::tempdir().unwrap();
     let open = || {
-        std::thread::sleep(Duration::from_millis(200)); // sled releases its lock with a delay
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
         State::open(dir.path(), store, EngineSettings { week_steps_per_tick: 60, ..settings() }).unwrap()
     };

@@ -108,7 +108,6 @@ fn server_lost_during_downtime_has_no_players_online() {
     let in_archive = archived(&mut state).unwrap();
     assert_online(&mut state, &in_archive, 1);
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path());
     tick(&mut state, FROM_MS + 100 * MINUTE_MS);
     let in_archive = archived(&mut state).expect("the server is archived at the start");

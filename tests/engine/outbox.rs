@@ -184,7 +184,6 @@ fn resent_weeks_are_archived_with_all_rows_also_after_a_restart() {
     }
     assert_eq!((queued, steps), (u64::from(SERVERS), 6));
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path(), true, 1_000_000);
     archive_all(&mut state, &mut archived);
     assert_eq!(archived.remove(&OutboxKey::WeekTotals(closed)), Some(ArchiveJob::WeekTotals { week: closed }));
@@ -234,7 +233,6 @@ fn existing_state_is_archived_by_its_first_archive() {
         play(&mut state, 26..30, |_| {});
         assert_eq!(state.store.outbox_len(), 0);
         drop(state);
-        std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
         let mut state = open(dir.path(), true, 1_000_000);
         let mut archived = Archived::new();
         archive_all(&mut state, &mut archived);
@@ -265,7 +263,6 @@ fn resync_continues_after_restart() {
         if chunks % 3 == 0 {
             state.commit().unwrap();
             drop(state);
-            std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
             state = open(dir.path(), true, 1_000_000);
         }
         assert_eq!(scans::claim_archive(&mut state, Some(7), 8), 7, "the same archive");
@@ -309,12 +306,10 @@ fn entry_dropped_during_resync_causes_one_more_resync() {
     }
     state.commit().unwrap();
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     // The outbox has no capacity.
     let mut state = open(dir.path(), true, 0);
     play(&mut state, 20..24, |_| {});
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(200)); // sled releases its lock with a delay
     let mut state = open(dir.path(), true, 1_000_000);
     let mut starts = 0;
     while let Some(chunk) = chunk(&mut state) {

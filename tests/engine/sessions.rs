@@ -92,12 +92,10 @@ fn a_restart_continues_open_sessions_and_their_deadlines() {
     let mut state = open(dir.path());
     see(&mut state, FROM_MS, &["Visor"]);
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(500)); // sled releases its lock with a delay
     let mut state = open(dir.path());
     see(&mut state, FROM_MS + 2 * MINUTE_MS, &["Visor"]);
     assert_eq!(sessions(&state), [of("Visor", 2 * MINUTE_MS, true)]);
     drop(state);
-    std::thread::sleep(std::time::Duration::from_millis(500));
     let mut state = open(dir.path());
     tick(&mut state, FROM_MS + 30 * MINUTE_MS);
     let day = SessionDay::of(FROM_MS);

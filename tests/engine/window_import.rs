@@ -69,14 +69,7 @@ impl Fixture {
     fn open(&mut self, windows: &[&str]) {
         drop(self.state.take());
         let store = StoreSettings { cache_bytes: 16 << 20, create: true };
-        let open = || State::open(&self.dir.path().join("state"), store, settings(windows)).ok();
-        // sled releases its lock with a delay.
-        self.state = (0..500).find_map(|_| {
-            open().or_else(|| {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-                None
-            })
-        });
+        self.state = Some(State::open(&self.dir.path().join("state"), store, settings(windows)).expect("a state"));
     }
 
     fn state(&mut self) -> &mut State {
