@@ -34,11 +34,17 @@ fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
 /// How long a connection is observed: a refusal comes at once.
 const OBSERVED: Duration = Duration::from_millis(100);
 
-/// A connection with a request whose body does not arrive. `None`: it was refused, because all connections are busy.
-fn busy_connection(socket: &Path) -> Option<UnixStream> {
+/// A connection with a request whose body does not arrive.
+fn unobserved_connection(socket: &Path) -> UnixStream {
     let mut stream = UnixStream::connect(socket).expect("the daemon runs");
     // A refused connection may be closed already.
     _ = stream.write_all(b"POST /api/v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n");
+    stream
+}
+
+/// Such a connection. `None`: it was refused, because all connections are busy.
+fn busy_connection(socket: &Path) -> Option<UnixStream> {
+    let stream = unobserved_connection(socket);
     stream.set_read_timeout(Some(OBSERVED)).expect("a socket");
     let mut line = String::new();
     match BufReader::new(&stream).read_line(&mut line) {
@@ -66,7 +72,9 @@ fn busy_connections_of_others_leave_some_for_root_and_the_user_of_the_daemon() {
     wait_until("the daemon serves its socket", || answers(&socket).is_ok());
     // In place of a group that all of them are in.
     fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
-    let mut connections = Vec::new();
+    // The first ones are not refused.
+    let mut connections: Vec<UnixStream> =
+        as_user(STRANGER, || (0..60).map(|_| unobserved_connection(&socket)).collect());
     for user in [0, DAEMON_USER] {
         wait_until("an answer while all connections of others are busy", || {
             let mut is_refused = || {
