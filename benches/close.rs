@@ -35,7 +35,6 @@ use clqd::model::commit::RowKey;
 use clqd::model::packed_row::PackedRow;
 use clqd::model::row::{BestPositions, PlayerRow};
 use clqd::model::{Commit, Completeness, Player, PlayerKey, ServerKey, ServerUrl, Snapshot, WeekKey};
-use clqd::scan::OUTCOMES_QUEUED_MAX;
 use clqd::state::State;
 use clqd::store::{Store, StoreSettings};
 use measure::{on_disk, peak_kib};
@@ -134,8 +133,8 @@ fn bulk(store: &mut Store, rows: u32, servers: u32, end_ms: i64) -> anyhow::Resu
 fn live(state: &mut State, urls: Vec<ServerUrl>, from_ms: i64) -> anyhow::Result<()> {
     let began = Instant::now();
     let due = |n: u64, servers: u64| Duration::from_micros(n * GAP_MS as u64 * 1_000 / servers);
-    // As long as the daemon's.
-    let (sender, outcomes) = sync_channel(OUTCOMES_QUEUED_MAX);
+    // As long as the daemon's queue: 20 batches of 512.
+    let (sender, outcomes) = sync_channel(10_240);
     let source = std::thread::spawn(move || {
         for n in 0.. {
             let server = n as usize % urls.len();

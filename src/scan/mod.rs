@@ -45,12 +45,9 @@ use self::waker::{WakeOnDrop, Waker};
 /// Requests that wait for the scanner. Each is taken within a turn while there is capacity.
 const REQUEST_QUEUE_MAX: usize = 4_096;
 
-/// Batches of outcomes that wait for the consumer. When there are more, the scanner keeps
+/// Batches of outcomes that wait for the consumer: five seconds' worth at 2,000 scans/s. When there are more, the scanner keeps
 /// outcomes, accepts fewer requests, and scans begin later.
 const OUTCOME_BATCHES_MAX: usize = 20;
-
-/// Most outcomes that wait for the consumer: five seconds' worth at 2,000 scans/s.
-pub const OUTCOMES_QUEUED_MAX: usize = OUTCOME_BATCHES_MAX * driver::OUTCOMES_PER_BATCH;
 
 /// A handle to a running scan engine. If it is dropped without [`Scanner::shutdown`],
 /// the engine ends when the request sender or the outcome receiver is dropped.
