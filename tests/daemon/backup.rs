@@ -291,7 +291,7 @@ fn writes_stop_before_disk_is_full() {
     // Another program uses the free space.
     let other = small.join("other");
     let free = sandbox.status()["store"]["disk_free_bytes"].as_u64().unwrap();
-    fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
+    fs::write(&other, vec![1; free as usize - (4 << 20)]).unwrap();
     daemon.wait_for_log("the disk is nearly full");
     let known = players(&sandbox);
     wait_until("scanning continues", || players(&sandbox) > known);
@@ -311,7 +311,7 @@ fn writes_stop_before_disk_is_full() {
     daemon.wait_for_log("writing resumes");
     // Full when the daemon stops: not even the reserved space is left.
     let free = sandbox.status()["store"]["disk_free_bytes"].as_u64().unwrap();
-    fs::write(&other, vec![1; free as usize - (6 << 20)]).unwrap();
+    fs::write(&other, vec![1; free as usize - (4 << 20)]).unwrap();
     wait_until("writing is paused again", || sandbox.status()["store"]["paused_since_ms"].is_i64());
     let known = players(&sandbox);
     wait_until("players are kept in memory", || players(&sandbox) > known);
