@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::database::Database;
 use crate::sandbox::{Sandbox, fleet, rows, wait_for, wait_until};
+use crate::web::openapi::assert_described;
 use clqd::config::Config;
 use clqd::engine::{Event, Outcome};
 use clqd::fleet::{FaultShares, SimulatedHistory, World, WorldSettings, address};
@@ -110,6 +111,7 @@ type Found = (String, String, String, String, String);
 fn verify(sandbox: &Sandbox, args: &[&str]) -> (BTreeSet<Found>, Value) {
     let done = sandbox.run([&["--json", "archive", "verify"], args].concat());
     let mut all = rows(&done.out);
+    assert_described("archive.verify", &all);
     let summary = all.pop().expect("a summary");
     assert_eq!(summary["kind"], "archive_verified", "{}", done.out);
     let differences = summary["differences"].as_u64().unwrap();
@@ -266,7 +268,9 @@ fn rows_changed_by_hand_are_listed_and_repaired() {
     ];
     assert!(lines.iter().all(|line| printed.out.contains(line)), "{}", printed.out);
 
-    let resent = sandbox.json(["archive", "resend", "--weeks", "2025-W48..2025-W49"]).remove(0);
+    let resent = sandbox.json(["archive", "resend", "--weeks", "2025-W48..2025-W49"]);
+    assert_described("archive.resend", &resent);
+    let resent = &resent[0];
     assert_eq!((&resent["server_weeks"], &resent["everything"]), (&(2 * servers).into(), &false.into()), "{resent}");
     wait_until_archived(&sandbox);
     let (found, summary) = verify(&sandbox, &[]);

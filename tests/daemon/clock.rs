@@ -95,8 +95,9 @@ fn week_closed_by_wrong_clock_resumes_after_reset() {
     assert!((7 * DAY_MS..9 * DAY_MS).contains(&ahead_ms), "{ahead_ms}");
     let refused = sandbox.run(["clock", "reset"]);
     assert!(!refused.status.success() && refused.err.contains("--yes"), "{}", refused.err);
-    let printed = sandbox.ok(["clock", "reset", "--yes"]);
-    assert!(printed.contains(&format!("week {week} is reopened")), "{printed}");
+    let reset = sandbox.json(["clock", "reset", "--yes"]);
+    crate::web::openapi::assert_described("clock.reset", &reset);
+    assert!(reset[0]["reopened"].to_string().contains(&week), "{reset:?}");
     wait_until("the week is open", || phase(&sandbox.status(), &week) == "running");
     assert_eq!(sandbox.status()["clock"]["ahead_ms"], 0);
     let before = time_in(&sandbox, &url, &week);

@@ -27,6 +27,7 @@ fn engines_take_over_and_are_equal() {
     assert!(refused.err.contains("this engine follows engine"), "{}", refused.err);
     let shown = engines.sandboxes[follower].ok(["cluster", "status"]);
     assert!(shown.contains("leader") && shown.contains("follower"), "{shown}");
+    crate::web::openapi::assert_described("cluster.engines", &engines.rows_of(follower));
 
     // Killed, and started again.
     engines.kill(leader);

@@ -870,6 +870,13 @@ fn corrections_print_one_line_each() {
             reopened(true, false),
             reopened(false, true),
             ended,
+            Correction::TimeReset {
+                previous_ms: NOW_MS + 3_600_000,
+                now_ms: NOW_MS,
+                servers: 1_200,
+                reopened: vec!["2026-W47".into()],
+                uncredited_week: None,
+            },
         ],
         &format!(
             "player 7 is player 3 from now on; 1 row of servers in all windows merged\n\
@@ -879,7 +886,9 @@ fn corrections_print_one_line_each() {
              tag ctf is removed from 1,200 servers, with its boards and ratings\n\
              week 2026-W47 is reopened; it is closed again when it is over\n\
              week 2026-W47 is open already\nweek 2026-W47 is being reopened\n\
-             week 2025-W46 is reopened; it has ended, so it is closed again soon\n"
+             week 2025-W46 is reopened; it has ended, so it is closed again soon\n\
+             recorded time is set back by 1 h; 1,200 servers had been scanned later\n\
+             week 2026-W47 is reopened; it was closed and is not over\n"
         ),
     );
     printed(vec![ForgottenName { hash, forgotten_ms: NOW_MS }], &format!("2025-11-23  {hash}\n"));

@@ -596,6 +596,7 @@ fn ended_windows_can_be_deleted() {
     assert!(ended.len() >= 4, "two hours, and windows of type 12: {ended:?}");
     let deleted = sandbox.json(["board", "delete-before", &before, "--yes"]);
     assert_eq!(labels(&deleted), labels(&ended));
+    crate::web::openapi::assert_described("windows.delete", &deleted);
     let remaining = listed();
     assert!(remaining.iter().all(|row| !has_ended(row)));
     assert_eq!(

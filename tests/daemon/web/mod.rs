@@ -12,7 +12,7 @@ mod limits;
 mod metrics;
 mod monitoring;
 mod moved;
-mod openapi;
+pub(crate) mod openapi;
 mod pages;
 mod tokens;
 

@@ -392,6 +392,7 @@ fn servers_have_countries_if_there_is_a_database() {
     let countries =
         site.daemon.client().expect("a connection").lines(&requests::ServersCountries {}).expect("an answer");
     assert_eq!(countries.iter().map(|row| (&row.country[..], row.servers_online)).collect::<Vec<_>>(), [("SE", 3)]);
+    super::openapi::assert_program_gets_described(&site, "servers.countries");
     site.daemon.stop();
 }
 
