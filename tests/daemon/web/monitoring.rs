@@ -259,3 +259,50 @@ fn prometheus_evaluates_every_expression() {
     drop(prometheus);
     daemon.stop();
 }
+
+/// The schema of a field.
+fn field(document: &Value, schema: &Value, name: &str) -> Option<Value> {
+    if let Some(path) = schema["$ref"].as_str() {
+        return field(document, document.pointer(path.trim_start_matches('#'))?, name);
+    }
+    if let Some(found) = schema["properties"].get(name) {
+        return Some(found.clone());
+    }
+    let parts = ["allOf", "anyOf", "oneOf"].iter().filter_map(|of| schema[of].as_array()).flatten();
+    parts.into_iter().find_map(|part| field(document, part, name))
+}
+
+/// The table of operations.md names fields of `clqd status --json`.
+#[test]
+fn fields_that_deserve_an_alert_exist() {
+    let site = Site::start("");
+    let document = site.get("/api/v1/openapi-admin.json").json();
+    let line = &document["paths"]["/api/v1/status"]["post"]["responses"]["200"]["content"]["application/jsonl"];
+    let has = |path: &str| {
+        let fields = path.split('.').try_fold(line["schema"].clone(), |schema, name| field(&document, &schema, name));
+        fields.is_some()
+    };
+    assert!(has("engine.lag_ms_p99") && !has("engine.no_such_field") && !has("no_such_part"));
+    let status = site.sandbox.status();
+    let counters = status["counters"].as_object().expect("counters");
+    let page = read("docs/operations.md");
+    let table = page.split("\n| field | alert if |\n|---|---|\n").nth(1).expect("the table");
+    let mut checked = 0;
+    for row in table.lines().take_while(|line| line.starts_with('|')) {
+        // Spans without dots outside of the first column are values, or fields of the part that the row names.
+        let (first, rest) = row.trim_start_matches('|').split_once('|').expect("two columns");
+        let of_first = first.split('`').skip(1).step_by(2).filter(|span| !span.starts_with("clqd "));
+        let parts: BTreeSet<&str> = of_first.clone().filter_map(|span| span.split('.').next()).collect();
+        let is_field = |span: &&str| span.split_once('.').is_some_and(|(part, _)| parts.contains(part));
+        for span in of_first.chain(rest.split('`').skip(1).step_by(2).filter(is_field)) {
+            let exists = match span.strip_prefix("counters.\"").and_then(|name| name.strip_suffix('"')) {
+                Some(counter) => counters.contains_key(counter),
+                None => has(span),
+            };
+            assert!(exists, "{span}, of {row}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "{checked}");
+    site.daemon.stop();
+}
