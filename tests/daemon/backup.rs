@@ -116,6 +116,21 @@ fn restore_applies_later_requests_to_forget() {
     wait_until("the server is scanned", || scans() > seen.map(|seen| seen + 3));
     assert!(is_known("Klesk") && !is_known("Visor") && !is_known("Hunter"));
     daemon.stop();
+
+    // The requests in the old state cannot be read.
+    fs::remove_dir_all(sandbox.path("state.before-restore")).unwrap();
+    for file in ["log", "checkpoints"].iter().flat_map(|dir| fs::read_dir(sandbox.state().join(dir)).unwrap()) {
+        let file = file.unwrap().path();
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..].iter_mut().take(64).for_each(|byte| *byte = !*byte);
+        fs::write(file, bytes).unwrap();
+    }
+    let done = sandbox.run(["restore".as_ref(), backup.as_os_str()]);
+    let warning =
+        "warning: the requests to forget players in the old state cannot be applied; repeat `clqd player forget`";
+    assert!(done.status.success() && done.err.contains(warning), "{}", done.err);
+    assert!(is_known("Visor"));
 }
 
 /// The file of a backup is cut, changed and removed. Each restore is refused and changes nothing.
@@ -188,6 +203,8 @@ fn offline_backup_can_be_restored() {
     fs::remove_dir_all(sandbox.state()).unwrap();
     let done = sandbox.run(["restore", backup.to_str().unwrap()]);
     assert!(done.status.success() && !done.err.contains("before-restore"), "{}", done.err);
+    // The old state is missing.
+    assert!(done.err.contains("if names were forgotten after the time of this state, repeat `clqd"), "{}", done.err);
     assert_eq!(export(&sandbox.state()), exported);
 
     // Not while a daemon runs.

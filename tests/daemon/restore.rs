@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
+use crate::corrections::Server;
 use crate::database::Database;
 use crate::sandbox::{Sandbox, fleet, wait_for, wait_until};
 use clqd::fleet::FaultShares;
@@ -93,6 +94,46 @@ fn daemon_continues_with_a_state_that_was_restored_from_mysql() {
     {
         assert!(text.out.contains(want), "{want}: {}", text.out);
     }
+}
+
+/// The archive still has the name, because it was off when the name was forgotten.
+#[test]
+fn restore_from_mysql_forgets_what_the_old_state_has_forgotten() {
+    let runtime = runtime();
+    let database = runtime.block_on(Database::new());
+    let value = |sql: &str| runtime.block_on(database.value(sql));
+    let sandbox = sandbox_with(&database);
+    let with_archive = fs::read_to_string(sandbox.config()).unwrap();
+    let server = Server::start(&["Visor", "Klesk"]);
+    let daemon = sandbox.start();
+    sandbox.ok(["servers", "add", &server.url]);
+    wait_until("the players are in MySQL", || value("SELECT COUNT(*) FROM player") == "2");
+    daemon.stop();
+    sandbox.configure("");
+    let daemon = sandbox.start();
+    sandbox.ok(["player", "forget", "Visor", "--game", "baseq3", "--yes"]);
+    let requests = sandbox.json(["player", "forgotten"]);
+    daemon.stop();
+    fs::write(sandbox.config(), with_archive).unwrap();
+    assert_eq!(value("SELECT COUNT(*) FROM player WHERE name = 'Visor'"), "1");
+
+    let done = sandbox.run(["restore", "--from-mysql"]);
+    assert!(done.status.success() && done.err.contains("1 name that was forgotten later"), "{}", done.err);
+    let is_known = |name: &str| sandbox.run(["player", name]).status.success();
+    assert_eq!((requests.len(), sandbox.json(["player", "forgotten"])), (1, requests));
+    assert!(is_known("Klesk") && !is_known("Visor"));
+    let daemon = sandbox.start();
+    wait_until("the name is deleted from MySQL", || value("SELECT COUNT(*) FROM player WHERE name = 'Visor'") == "0");
+    let scans = || sandbox.status()["engine"]["counts"]["snapshots"].as_u64();
+    let seen = scans();
+    wait_until("the server is scanned", || scans() > seen.map(|seen| seen + 3));
+    assert!(is_known("Klesk") && !is_known("Visor"));
+    daemon.stop();
+
+    // Without the old state nothing is known of it.
+    fs::remove_dir_all(sandbox.state()).unwrap();
+    let done = sandbox.run(["restore", "--from-mysql"]);
+    assert!(done.status.success() && done.err.contains("repeat `clqd player forget` for them"), "{}", done.err);
 }
 
 /// A locked table stops the restore at the same place each time.
