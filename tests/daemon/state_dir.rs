@@ -144,6 +144,24 @@ fn unit_mask() -> String {
 }
 
 #[test]
+fn replay_by_root_keeps_the_owner_of_the_state() {
+    assert!(geteuid().is_root(), "only root can give files to other users");
+    const OWNER: u32 = 64_004;
+    let sandbox = Sandbox::new("");
+    let state = sandbox.state();
+    fs::create_dir(&state).unwrap();
+    fs::set_permissions(&state, PermissionsExt::from_mode(0o750)).unwrap();
+    chown(&state, Some(OWNER), Some(OWNER)).unwrap();
+    sandbox.replay(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scan-log.jsonl"), &state);
+    let files = tree(&state);
+    assert!(files.len() > 3, "{:?}", files.keys());
+    for (path, ((_, user, group), ..)) in files {
+        assert_eq!((user, group), (OWNER, OWNER), "{}", path.display());
+    }
+    assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[test]
 fn group_member_can_read_but_not_write_state() {
     assert!(geteuid().is_root(), "only root can run commands as other users");
     const OWNER: u32 = 64_001;
