@@ -2,6 +2,9 @@
 //! `clqd reload` and `clqd check-config` refuse what the next start would refuse.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use nix::unistd::{Uid, User, chown, geteuid};
 
 use crate::sandbox::Sandbox;
 
@@ -128,4 +131,34 @@ fn reload_refuses_what_the_next_start_refuses() {
     assert!(reloaded.status.success(), "{}", reloaded.err);
     assert!((reloaded.out + &reloaded.err).contains("kept until a restart: state_dir"));
     daemon.stop();
+}
+
+/// Root may read every file, so the check by root looks at what the owner of the state directory may read.
+#[test]
+fn check_by_root_notes_what_the_owner_of_the_state_cannot_read() {
+    assert!(geteuid().is_root(), "only root can give files to other users");
+    let owner = User::from_name("nobody").unwrap().expect("a user");
+    let sandbox = Sandbox::new("");
+    let password = sandbox.path("password");
+    sandbox.configure(&format!("[archive]\nurl = \"mysql://clqd@127.0.0.1:1/clqd\"\npassword_file = {password:?}\n"));
+    fs::write(&password, "SECRET\n").unwrap();
+    fs::create_dir(sandbox.state()).unwrap();
+    for (path, mode) in [(sandbox.path(""), 0o755), (sandbox.config(), 0o644), (password.clone(), 0o600)] {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let notes = || sandbox.json(["check-config"])[0]["notes"].to_string();
+    let about = |file: &std::path::Path| format!("nobody, the owner of state_dir, cannot read {}", file.display());
+    assert!(!notes().contains("the owner of state_dir"), "root is the owner: {}", notes());
+    chown(&sandbox.state(), Some(owner.uid), Some(owner.gid)).unwrap();
+    assert!(notes().contains(&format!("archive.password_file: {}", about(&password))), "{}", notes());
+    assert!(!notes().contains(&about(&sandbox.config())), "{}", notes());
+    let printed = sandbox.ok(["check-config"]);
+    assert!(printed.lines().any(|line| line.starts_with("note: ") && line.contains(&about(&password))), "{printed}");
+    // A group that the owner is in may read it.
+    chown(&password, Some(Uid::from_raw(0)), Some(owner.gid)).unwrap();
+    fs::set_permissions(&password, PermissionsExt::from_mode(0o640)).unwrap();
+    assert!(!notes().contains("cannot read"), "{}", notes());
+    // The directory above may be closed to it.
+    fs::set_permissions(sandbox.path(""), PermissionsExt::from_mode(0o700)).unwrap();
+    assert!(notes().contains(&about(&password)) && notes().contains(&about(&sandbox.config())), "{}", notes());
 }
