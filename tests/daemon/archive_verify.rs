@@ -109,7 +109,11 @@ type Found = (String, String, String, String, String);
 /// Runs `clqd archive verify`. Returns the differences and the summary.
 #[track_caller]
 fn verify(sandbox: &Sandbox, args: &[&str]) -> (BTreeSet<Found>, Value) {
-    let done = sandbox.run([&["--json", "archive", "verify"], args].concat());
+    // The status may show that nothing is resent some time after a request to resend.
+    let done = wait_for("no resync is in progress", || {
+        let done = sandbox.run([&["--json", "archive", "verify"], args].concat());
+        (!done.out.contains("a resync is in progress")).then_some(done)
+    });
     let mut all = rows(&done.out);
     assert_described("archive.verify", &all);
     let summary = all.pop().expect("a summary");
