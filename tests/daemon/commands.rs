@@ -610,6 +610,8 @@ fn change_of_server_is_answered_and_logged_as_it_happened() {
 #[test]
 fn truth_prints_a_line_for_each_budget() {
     let sandbox = Sandbox::new("");
+    // With an interval of one second, it simulates 60 times as many scans.
+    sandbox.configure_scan("interval_class1_s = 60\n", "");
     let table = sandbox.ok(["truth", "--servers", "2", "--days", "1", "--budget", "0,2"]);
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     let tables: Vec<&[Vec<&str>]> = lines.split(Vec::is_empty).collect();
