@@ -12,7 +12,7 @@ pub trait Change: Request {
     /// Takes some milliseconds at most, because scans wait meanwhile.
     fn apply(&self, thread: &mut EngineThread, now_ms: i64) -> Result<Self::Answer, ChangeError>;
 
-    /// Shows readers the change. It is called after `apply`, also if that refused.
+    /// Shows readers the change. It is not called if `apply` refused.
     fn commit(thread: &mut EngineThread) -> anyhow::Result<()> {
         thread.commit()
     }
@@ -109,11 +109,17 @@ impl EngineThread {
             return Ok(());
         }
         let answer = match request.apply(self, now_ms) {
-            Ok(answer) => Ok(answer),
-            Err(ChangeError::Refused(error)) => Err(error),
+            Ok(answer) => {
+                R::commit(self)?;
+                Ok(answer)
+            }
+            Err(ChangeError::Refused(error)) => {
+                // The time of the command was noted.
+                self.commit()?;
+                Err(error)
+            }
             Err(ChangeError::Fatal(error)) => return Err(error),
         };
-        R::commit(self)?;
         if answer.is_err() && (self.disk.is_paused() || self.log.awaits_database(now_ms)) {
             // Nothing is written until there is space, or the database answers.
             _ = reply.send(answer);
