@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use super::RESCAN_FAILED;
 use super::clock::describe_clock;
 use super::named_line::print_named;
-use crate::api::{ClusterStatus, DaemonStatus, LogStatus, Status, StoreStatus};
+use crate::api::{ArchiveStatus, ClusterStatus, DaemonStatus, Fault, LogStatus, Status, StoreStatus};
+use crate::archive::FaultKind;
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
@@ -78,7 +79,7 @@ fn describe_health(status: &Status) -> String {
         ("network", status.daemon.as_ref().is_some_and(has_silence)),
         ("disk", status.store.as_ref().is_some_and(|store| store.public.paused_since_ms.is_some())),
         ("log", status.log.as_ref().is_some_and(|log| log.public.fault.is_some())),
-        ("archive", status.archive.as_ref().is_some_and(|archive| archive.public.fault.is_some())),
+        ("archive", status.archive.as_ref().is_some_and(|archive| lasting_fault(archive).is_some())),
         ("cluster", status.cluster.as_ref().is_some_and(has_cluster_fault)),
     ]
     .into_iter()
@@ -264,10 +265,19 @@ fn print_cluster(lines: &mut Lines<'_, impl Write>, cluster: &ClusterStatus) -> 
     faults.into_iter().try_for_each(|message| lines.line("", sanitize(message)))
 }
 
+/// A fault that lasts. It is one until everything pending is written, but the archive may be in use again long before.
+fn lasting_fault(archive: &ArchiveStatus) -> Option<&Fault> {
+    use FaultKind::{AccessDenied, Charset, Schema, Settings, Tls, Unreachable};
+    let ends_with_connection = |fault: &Fault| {
+        [AccessDenied, Charset, Schema, Settings, Tls, Unreachable].iter().any(|kind| kind.name() == fault.kind)
+    };
+    archive.public.fault.as_ref().filter(|fault| !(archive.public.connected && ends_with_connection(fault)))
+}
+
 fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
     let Some(archive) = &status.archive else { return lines.line("archive", "none (archive.url is not set)") };
     let waiting = format!("{} waiting", group_digits(status.outbox_entries));
-    let state = match &archive.public.fault {
+    let state = match lasting_fault(archive) {
         Some(fault) => format!("FAULT for {}", lines.since(fault.since_ms)),
         None if archive.public.connected => match &archive.host {
             Some(host) => format!("connected to {}", sanitize(host)),

@@ -725,6 +725,25 @@ fn status_without_counters_or_a_daemon_is_short() {
 }
 
 #[test]
+fn fault_of_an_archive_that_is_in_use_again_is_no_problem() {
+    let printed_status = |connected, kind: &str| {
+        let fault = Some(Fault { kind: kind.to_owned(), since_ms: -75_000 });
+        let public = PublicArchiveStatus { connected, fault, ..PublicArchiveStatus::default() };
+        let archive = Some(ArchiveStatus { public, target: "t".to_owned(), ..ArchiveStatus::default() });
+        let mut out = Vec::new();
+        let status = Status { daemon: Some(DaemonStatus::default()), archive, ..Status::default() };
+        status::print(&mut out, &status).expect("written");
+        String::from_utf8(out).expect("text")
+    };
+    for (connected, kind) in [(false, "schema"), (true, "rejected"), (true, "blocked")] {
+        let text = printed_status(connected, kind);
+        assert!(text.contains("1 PROBLEM: archive") && text.contains("t, FAULT for 1 min 15 s, "), "{text}");
+    }
+    let text = printed_status(true, "schema");
+    assert!(text.contains("everything works") && text.contains("archive   t, connected, last complete"), "{text}");
+}
+
+#[test]
 fn status_prints_the_log_only_while_names_are_being_removed() {
     let printed_status = |names_pending| {
         let log = Some(LogStatus { names_pending, files_pending: 1_200, ..LogStatus::default() });
