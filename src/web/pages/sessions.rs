@@ -95,7 +95,11 @@ fn until(open: bool, end_ms: i64) -> Markup {
 
 /// How long somebody was there in so many sessions.
 fn length(ms: i64, sessions: u64) -> String {
-    if sessions == 1 && ms == 0 { text!("sessions-once").into_owned() } else { duration(ms) }
+    match (sessions, ms) {
+        (1, 0) => text!("sessions-once").into_owned(),
+        (_, ..MINUTE_MS) => format!("< {}", duration(MINUTE_MS)),
+        _ => duration(ms),
+    }
 }
 
 fn points(points: Option<i64>) -> String {
@@ -273,7 +277,7 @@ mod tests {
     fn a_session_of_one_scan_has_no_length() {
         assert_eq!(
             [length(0, 1), length(0, 2), length(8_000, 1), length(60_000, 1)],
-            ["seen once", "0 min", "0 min", "1 min"]
+            ["seen once", "< 1 min", "< 1 min", "1 min"]
         );
     }
 
