@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use cidr::{IpCidr, IpInet};
+use cidr::IpCidr;
 
 use crate::limits::{IMPORTED_SERVERS_MAX, IMPORTED_SERVERS_PER_ADDRESS_MAX};
 use crate::model::ServerUrl;
+use crate::model::network::network_of;
 use crate::proto::{ServerUrlError, parse_server_url};
 use crate::scan::{is_public, is_unicast};
 
@@ -69,9 +70,9 @@ impl Selection {
         rules: &AddressRules,
     ) -> Result<Selection, ServerUrlError> {
         let mut selection = Selection::default();
-        let mut by_address: HashMap<IpCidr, usize> = HashMap::new();
+        let mut by_network: HashMap<IpAddr, usize> = HashMap::new();
         for (address, scheme) in servers {
-            let one_address = network_of_one(address.ip());
+            let network = network_of(address.ip());
             if address.port() < PORT_MIN {
                 selection.dropped.low_port += 1;
             } else if !is_unicast(address.ip()) || !(rules.allow_private || is_public(address.ip())) {
@@ -80,10 +81,10 @@ impl Selection {
                 selection.dropped.opted_out += 1;
             } else if selection.urls.len() >= rules.servers_max {
                 selection.dropped.too_many += 1;
-            } else if by_address.get(&one_address).is_some_and(|&servers| servers >= rules.servers_per_address_max) {
+            } else if by_network.get(&network).is_some_and(|&servers| servers >= rules.servers_per_address_max) {
                 selection.dropped.same_address += 1;
             } else {
-                *by_address.entry(one_address).or_default() += 1;
+                *by_network.entry(network).or_default() += 1;
                 selection.urls.push(parse_server_url(&format!("{scheme}://{address}"))?);
             }
         }
@@ -119,12 +120,6 @@ impl fmt::Display for DroppedCounts {
             reasons.iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}")).collect();
         f.write_str(&texts.join(", "))
     }
-}
-
-/// An IPv4 address, or the /64 of an IPv6 address: whoever has one such address has all of them.
-fn network_of_one(ip: IpAddr) -> IpCidr {
-    let bits = if ip.is_ipv4() { 32 } else { 64 };
-    IpInet::new(ip, bits).expect("a prefix is not longer than an address").network()
 }
 
 /// Checks that servers of a scheme can be scanned. The error names the nearest scheme.

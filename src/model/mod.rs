@@ -14,6 +14,7 @@ pub mod keys;
 pub mod known_server;
 pub mod name;
 pub mod name_hash;
+pub mod network;
 pub mod outbox;
 pub mod packed_row;
 pub mod packed_series;

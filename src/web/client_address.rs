@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::http::{HeaderMap, HeaderValue};
 use cidr::IpCidr;
 
+use crate::model::network::network_of;
+
 /// The client that a request came from: an address behind a proxy, or a network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client(pub IpAddr);
@@ -53,16 +55,6 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     text.parse().ok().or_else(|| in_brackets().map(IpAddr::V6)).or_else(with_port)
-}
-
-/// An IPv4 address or `::1` itself, or the /64 of an IPv6 address.
-pub(super) fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address => address,
-    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
 use super::admin::AdminSocket;
-use super::client_address::network_of;
 use super::connections::{ConnectionCounters, Connections, Holder, Place};
 use super::context::WebContext;
 use super::door::{Door, Peer};
@@ -41,6 +40,7 @@ use super::router::router;
 use super::texts::language;
 use super::tokens::Token;
 use super::{Backend, WebLimits, WebSettings};
+use crate::model::network::network_of;
 
 /// Sent to a client that exceeds the number of connections. No request has been read, so it is the same for
 /// the API and for pages.
