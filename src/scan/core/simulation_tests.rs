@@ -141,6 +141,11 @@ impl World {
         self.core.handle(input, now);
     }
 
+    /// Requests a scan of the server with this key.
+    fn request(&mut self, id: u64, url: ServerUrl, mode: ScanMode) {
+        self.handle(Input::Request(ScanRequest { id, server: ServerKey(id as u32), url, mode, wants_settings: false }));
+    }
+
     fn one_of(&mut self, count: u32) -> u32 {
         (self.random.next_u64() % u64::from(count)) as u32
     }
@@ -459,13 +464,7 @@ fn protocols_are_found_by_late_replies() {
         for (server, scheme) in [(0, Some("quake3")), (1, Some("source")), (3, Some("quake3")), (7, None), (9, None)] {
             let mut world = World::new(ScanSettings::default(), 20, mixed, network, 7);
             let url = ServerUrl::parse(&format!("auto://{}", address_of(server))).unwrap();
-            world.handle(Input::Request(ScanRequest {
-                id: 1,
-                server: ServerKey(1),
-                url,
-                mode: ScanMode::Normal,
-                wants_settings: false,
-            }));
+            world.request(1, url, ScanMode::Normal);
             while !world.core.has_outcomes() {
                 world.send();
                 // Nothing accepts connections.
@@ -498,8 +497,7 @@ fn found_together(network: &'static Network, ports: &[u16]) -> Vec<Option<(&'sta
     let mut world = World::new(ScanSettings::default(), 20, mixed, network, 9);
     for (id, port) in (0..).zip(ports) {
         let url = ServerUrl::parse(&format!("auto://{}:{port}", address_of(0).ip())).unwrap();
-        let (server, mode) = (ServerKey(id as u32 + 1), ScanMode::Normal);
-        world.handle(Input::Request(ScanRequest { id, server, url, mode, wants_settings: false }));
+        world.request(id + 1, url, ScanMode::Normal);
     }
     let mut outcomes = Vec::new();
     while outcomes.len() < ports.len() {
@@ -540,13 +538,7 @@ fn part_of_a_late_reply_ends_the_scan_in_time() {
     let mut world = World::new(ScanSettings::default(), 20, |_| Kind::Silent, &PERFECT, 8);
     let at = address_of(1);
     let url = ServerUrl::parse(&format!("auto://{at}")).unwrap();
-    world.handle(Input::Request(ScanRequest {
-        id: 1,
-        server: ServerKey(1),
-        url,
-        mode: ScanMode::Normal,
-        wants_settings: false,
-    }));
+    world.request(1, url, ScanMode::Normal);
     let mut is_answered = false;
     while !world.core.has_outcomes() {
         world.send();
@@ -571,13 +563,7 @@ fn part_of_a_late_reply_ends_the_scan_in_time() {
 fn record_of_a_service_says_host_and_port() {
     let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
     let url = ServerUrl::parse("minecraft://play.test:25565").unwrap();
-    world.handle(Input::Request(ScanRequest {
-        id: 1,
-        server: ServerKey(1),
-        url,
-        mode: ScanMode::Exception,
-        wants_settings: false,
-    }));
+    world.request(1, url, ScanMode::Exception);
     let name = world.core.next_lookup().unwrap();
     assert_eq!(name, "_minecraft._tcp.play.test");
     let ip = address_of(9).ip();
@@ -593,13 +579,7 @@ fn record_of_a_service_says_host_and_port() {
 fn silence_of_name_servers_is_no_miss_of_the_server() {
     let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
     let url = world.url(0);
-    world.handle(Input::Request(ScanRequest {
-        id: 1,
-        server: ServerKey(1),
-        url,
-        mode: ScanMode::Normal,
-        wants_settings: false,
-    }));
+    world.request(1, url, ScanMode::Normal);
     let host = world.core.next_lookup().unwrap();
     world.handle(Input::Resolved(LookupResult::failure(host)));
     let outcome = world.core.take_outcomes(1).remove(0);
@@ -626,13 +606,7 @@ fn addresses_of_a_host_name_are_tried_in_order() {
     ] {
         let mut world = World::new(settings(), 20, mixed, &PERFECT, 6);
         let url = ServerUrl::parse(&format!("quake3://{host}:{}", address_of(13).port())).unwrap();
-        world.handle(Input::Request(ScanRequest {
-            id: 1,
-            server: ServerKey(1),
-            url,
-            mode: ScanMode::Normal,
-            wants_settings: false,
-        }));
+        world.request(1, url, ScanMode::Normal);
         let host = world.core.next_lookup().unwrap();
         world.handle(Input::Resolved(LookupResult::new(host, ips)));
         while !world.core.has_outcomes() {
