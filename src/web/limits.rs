@@ -82,8 +82,9 @@ pub const ROWS_PER_PAGE_DEFAULT: u32 = 50;
 /// admins.
 pub const ENGINE_REQUESTS_MAX: usize = 4;
 
-/// As [`ENGINE_REQUESTS_MAX`], of requests for boards of games and tags. These may wait until the boards are in memory, and must not take
-/// the places of other requests meanwhile. The engine thread answers them then; its queue has room for 256 commands.
+/// Requests of visitors for boards of games and tags that are answered, or wait until the boards are in memory. They have
+/// places of their own, so that other requests need not wait for boards. The engine thread answers those that have waited;
+/// its queue has room for 256 commands.
 pub const BOARD_REQUESTS_MAX: usize = 32;
 
 /// Limits of connections. Tests use smaller ones.

@@ -34,8 +34,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Commands that read the state of a stopped daemon.
 const WITHOUT_DAEMON: &[&str] = &["clqd log check", "clqd log export"];
 
-/// The commands of a page: every line of its blocks of shell, and what else is a command of `clqd`. Who runs the program
-/// and where it is are left out.
+/// The commands of a page: all lines of its `sh` blocks, and commands of `clqd` in its text and in other blocks; without `sudo`
+/// and the path of the program.
 fn commands_of(page: &str) -> Vec<String> {
     let text = fs::read_to_string(format!("{}/{page}", env!("CARGO_MANIFEST_DIR"))).expect("a page");
     let (mut lines, mut found, mut fence) = (Vec::new(), Vec::new(), None);
