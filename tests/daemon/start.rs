@@ -13,7 +13,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-use crate::sandbox::{Daemon, Sandbox, wait_for};
+use crate::sandbox::{Daemon, Sandbox, copy_of_program, wait_for};
 
 /// A sandbox whose daemon has every optional part on.
 fn with_every_part(extra: &str) -> Sandbox {
@@ -170,8 +170,7 @@ impl DaemonOfUser {
     pub fn start(user: u32, sandbox: &Sandbox, config: &str, wrapper: &[&str]) -> DaemonOfUser {
         let dir = tempfile::Builder::new().prefix("clqd-user-").tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let (program, home) = (dir.path().join("clqd"), dir.path().join("home"));
-        fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
+        let (program, home) = (copy_of_program(dir.path()), dir.path().join("home"));
         fs::create_dir(&home).unwrap();
         chown(&home, Some(user), Some(user)).unwrap();
         let file = dir.path().join("clqd.toml");

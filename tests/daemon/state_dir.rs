@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sandbox::{Sandbox, fleet, wait_until};
+use crate::sandbox::{Sandbox, copy_of_program, fleet, wait_until};
 use clqd::fleet::FaultShares;
 use nix::unistd::geteuid;
 
@@ -171,8 +171,7 @@ fn group_member_can_read_but_not_write_state() {
     // A directory that every user may enter, with a copy of the program.
     let shared = tempfile::Builder::new().prefix("clqd-modes-").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let program = shared.path().join("clqd");
-    fs::copy(env!("CARGO_BIN_EXE_clqd"), &program).unwrap();
+    let program = copy_of_program(shared.path());
     let state = shared.path().join("state");
     fs::create_dir(&state).unwrap();
     fs::set_permissions(&state, PermissionsExt::from_mode(0o750)).unwrap();

@@ -52,6 +52,17 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
 
+/// Copies the program into a directory, for users who may not read the build's.
+///
+/// Another process writes the copy: a test that starts a process at that moment would pass it a file that this
+/// process has open for writing, and a program that is open for writing cannot be started ("Text file busy").
+pub fn copy_of_program(dir: &Path) -> PathBuf {
+    let copy = dir.join("clqd");
+    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_clqd")).arg(&copy).status().unwrap();
+    assert!(status.success(), "cp: {status}");
+    copy
+}
+
 /// The number in an environment variable.
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is not a number: {n}")))
