@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{A_ROW, ExpectedRows, IN_LIST_MAX, RowDifference, Verification, compare};
 use crate::archive::connect::Archive;
 use crate::archive::error::ArchiveError;
-use crate::archive::sql::{Table, literals};
+use crate::archive::sql::{Table, literals, page_end, page_rows};
 use crate::archive::write::checksums::of_week;
 use crate::archive::write::player_totals::SUM_OF_POINTS_VARIANCES;
 use crate::archive::write::tables::PLAYER_TOTAL;
@@ -37,7 +37,7 @@ const WEEK_WITH_CHECKSUM: Table =
 
 impl Archive {
     /// Compares the totals of players in a week with the rows in the database that they are sums of, and the row of
-    /// the week. Both change in the same transaction.
+    /// the week. Both change in the same transaction, so each page of players is read in one of its own.
     pub async fn verify_player_totals(
         &mut self,
         week: WeekKey,
@@ -58,6 +58,28 @@ impl Archive {
         if has_rows.is_some() || !found.is_empty() {
             compare(&expected, &found, &mut all);
         }
+        self.end_reading().await?;
+        let mut after = None;
+        loop {
+            self.begin_reading().await?;
+            let last = self.first(PLAYER_TOTAL.name, &page_end(PLAYER_TOTAL.name, "player", after)).await?;
+            self.compare_player_totals(week, span.start, &page_rows("player", after, last), &mut all).await?;
+            self.end_reading().await?;
+            after = last;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Compares the totals of the players that `players` selects.
+    async fn compare_player_totals(
+        &mut self,
+        week: WeekKey,
+        week_start_ms: i64,
+        players: &str,
+        all: &mut Verification,
+    ) -> Result<(), ArchiveError> {
         // Sums of decimals differ by their order.
         let select = format!(
             "SELECT sums.*, total.servers, total.time_ms, total.time_est_ms, total.points, total.points_est, \
@@ -66,7 +88,8 @@ impl Archive {
              SUM(time_est_ms) AS time_est_ms, SUM(points) AS points, ROUND(SUM(points_est), 3) AS points_est, \
              SUM(elo_rounds) AS elo_rounds, SUM(elo_rounds_sure) AS elo_rounds_sure, \
              SUM(time_est_variance) AS time_est_variance, {SUM_OF_POINTS_VARIANCES} AS points_est_variance, \
-             {} + MAX(time_reached_after_ms) AS last_seen_ms FROM player_week WHERE week = {week} GROUP BY player) AS sums \
+             {week_start_ms} + MAX(time_reached_after_ms) AS last_seen_ms \
+             FROM player_week FORCE INDEX (player_week_by_player) WHERE {players} AND week = {week} GROUP BY player) AS sums \
              LEFT JOIN player_total AS total ON total.player = sums.player AND total.week = {week} \
              WHERE NOT (total.servers <=> sums.servers AND total.time_ms <=> sums.time_ms AND \
              total.time_est_ms <=> sums.time_est_ms AND total.points <=> sums.points AND \
@@ -74,8 +97,7 @@ impl Archive {
              total.elo_rounds_sure <=> sums.elo_rounds_sure AND \
              total.time_est_variance <=> sums.time_est_variance AND \
              total.points_est_variance <=> sums.points_est_variance AND \
-             ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}",
-            span.start
+             ABS(total.points_est - sums.points_est) < 0.0015) LIMIT {IN_LIST_MAX}"
         );
         let key = |player: &str| vec![("player", player.to_owned()), ("week", week.to_string())];
         for row in self.read(PLAYER_TOTAL.name, &select).await? {
@@ -96,16 +118,14 @@ impl Archive {
             all.differences
                 .extend(different.map(|(column, (sum, total))| difference(Some(*column), sum, Some(total.clone()))));
         }
-        // The table has no index by week.
         let select = format!(
-            "SELECT player FROM player_total WHERE week = {week} AND NOT EXISTS (SELECT 1 FROM player_week pw \
+            "SELECT player FROM player_total WHERE {players} AND week = {week} AND NOT EXISTS (SELECT 1 FROM player_week pw \
              WHERE pw.week = player_total.week AND pw.player = player_total.player) LIMIT {IN_LIST_MAX}"
         );
         let surplus = self.read(PLAYER_TOTAL.name, &select).await?;
         let surplus = surplus.iter().map(|row| RowDifference::surplus(PLAYER_TOTAL.name, key(&row[0])));
         all.differences.extend(surplus);
-        self.end_reading().await?;
-        Ok(all)
+        Ok(())
     }
 
     /// Compares the totals of maps in a week with the rows in the database that they are sums of.
