@@ -24,6 +24,7 @@
 
 #![cfg_attr(not(test), deny(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod computed_totals;
 mod connect;
 mod error;
 mod hosts;

@@ -18,6 +18,7 @@ use clqd::archive::{
     Archive, ArchiveError, ArchiveSettings, FaultKind, JobSource, MigrationStep, OutboxQuery, Routines, Schema,
     SourceClosed, WorkerStatus,
 };
+use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::model::archive::{
     BoardOrder, BoardPlace, ListEntry, PlayerKeyRange, PlayerWeekArchive, ServerArchive, WeekArchive,
 };
@@ -26,7 +27,7 @@ use clqd::model::row::Uncertainty;
 use clqd::model::server::SeriesRecord;
 use clqd::model::top_board::{SiteTotals, TopBoard, TopBoardKey, TopEntry, TopScope};
 use clqd::model::{
-    ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, ServerKey, Session, SessionKey, WeekKey,
+    ArchiveJob, GameKey, MapKey, OutboxEntry, OutboxKey, PlayerKey, Ranking, ServerKey, Session, SessionKey, WeekKey,
 };
 use mysql_async::prelude::Queryable;
 use tokio::sync::{oneshot, watch};
@@ -639,6 +640,76 @@ async fn totals_of_a_week_do_not_count_rows_of_unknown_servers() {
     assert_ne!(database.rows(totals).await, before, "the unknown server counts");
     archive.write(&[ArchiveJob::WeekTotals { week: WeekKey(2_916) }]).await.unwrap();
     assert_eq!(database.rows(totals).await, before);
+}
+
+/// The rows of a name that is on many servers are added up once for each connection; then the total changes by the
+/// differences.
+#[tokio::test]
+async fn total_of_a_name_on_many_servers_is_the_sum_of_its_rows() {
+    const SERVERS: u64 = 30;
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    archive.write(&[player(1, "Player"), player(2, "UnnamedPlayer"), player(3, "Visor")]).await.unwrap();
+    let mut random = SplitMix64::from_parts(&[11]);
+    // By server: the rows of the two names, and of a player who is on two servers.
+    let mut rows: Vec<Vec<PlayerWeekArchive>> = (0..SERVERS)
+        .map(|server| (1..=if server < 2 { 3 } else { 2 }).map(|player| row(player, player)).collect())
+        .collect();
+    let span = 1_763_337_600_000..1_763_942_400_000;
+    for round in 0..60 {
+        let mut jobs = Vec::new();
+        for server in 0..SERVERS {
+            // At first all of them, then some.
+            if round > 0 && !random.bool(0.1) {
+                continue;
+            }
+            let rows = &mut rows[server as usize];
+            for row in rows.iter_mut() {
+                row.time_ms += random.below(9_000_000) as u64;
+                row.points += random.below(100) as i64 - 40;
+                row.points_est = (row.points as f64 * 1_125.0).round() / 1_000.0;
+                row.elo_rounds += random.below(3) as u32;
+                row.uncertainty.time_est_s2 = random.below(1_000) as u32;
+                // A recomputed row may have been reached earlier; without time it has no place.
+                let reached_ms = span.start + random.below(100_000) as i64;
+                let place = Some(BoardPlace { reached_ms, order: BoardOrder::Position(1) });
+                row.places[Ranking::Time as usize] = place.filter(|_| random.bool(0.9));
+            }
+            match random.below(12) {
+                0 => rows.clear(),
+                1 => _ = rows.pop(),
+                2 => *rows = (1..=2).map(|player| row(player, player)).collect(),
+                _ => {}
+            }
+            jobs.push(ArchiveJob::Week(Box::new(week(server as u32 + 1, rows.clone()))));
+        }
+        archive.write(&jobs).await.unwrap();
+        if round % 20 == 10 {
+            archive.close().await;
+            archive = open(&database).await;
+        }
+        let verification = archive.verify_player_totals(WeekKey(2_916), span.clone()).await.unwrap();
+        let differences: Vec<_> = verification.differences.iter().filter(|it| it.table == "player_total").collect();
+        assert!(differences.is_empty(), "round {round}: {differences:?}");
+    }
+
+    // Somebody has changed both totals: this connection adds the difference, the next one adds up all rows.
+    let first = |points: i64| {
+        let rows = (1..=2).map(|player| PlayerWeekArchive { points, ..row(player, player) }).collect();
+        ArchiveJob::Week(Box::new(week(1, rows)))
+    };
+    archive.write(&[first(1)]).await.unwrap();
+    let totals = "SELECT points FROM player_total WHERE player < 3 ORDER BY player";
+    let points =
+        async || -> Vec<i64> { database.rows(totals).await.iter().map(|row| row[0].parse().unwrap()).collect() };
+    let before = points().await;
+    database.run("UPDATE player_total SET points = points + 1000").await;
+    archive.write(&[first(5)]).await.unwrap();
+    assert_eq!(points().await, before.iter().map(|points| points + 1_004).collect::<Vec<_>>());
+    archive.close().await;
+    archive = open(&database).await;
+    archive.write(&[first(5)]).await.unwrap();
+    assert_eq!(points().await, before.iter().map(|points| points + 4).collect::<Vec<_>>());
 }
 
 /// A server that invents points can make the variance of a row the largest of its type.

@@ -24,6 +24,7 @@ use mysql_async::{Conn, DriverError, Error as MysqlError, InfileData, Opts, Opts
 
 use self::host_order::Attempt;
 pub(super) use self::host_order::HostOrder;
+use super::computed_totals::ComputedTotals;
 use super::error::{ArchiveError, StatementError};
 use super::hosts::ArchiveUrl;
 use super::settings::{ArchiveSettings, Tls};
@@ -57,6 +58,8 @@ pub struct Archive {
     pub(super) writer: WriterEpoch,
     /// How names are compared with the stored ones before they are written.
     pub(super) name_check: NameCheck,
+    /// Totals of players on many servers that need not be computed from all rows.
+    pub(super) computed_totals: ComputedTotals,
     /// Object of the running statement, for messages.
     pub(super) doing: &'static str,
     waits: Option<BlockedReporter>,
@@ -182,6 +185,7 @@ impl Archive {
             load_data_failed: false,
             writer: WriterEpoch::default(),
             name_check: NameCheck::Refuse,
+            computed_totals: ComputedTotals::default(),
             doing: "connect",
             waits: None,
         })

@@ -48,6 +48,9 @@ impl<S: JobSource> Worker<S> {
                     return Ok(ResyncOutcome::Done);
                 }
             };
+            if matches!(from, ResyncCursor::Game(_)) {
+                archive.computed_totals.clear();
+            }
             if is_time_up {
                 return Ok(ResyncOutcome::Paused { has_names: from.is_past_names() });
             }

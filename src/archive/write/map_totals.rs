@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::replaced_rows::ReplacedRows;
 use super::tables::{BOARD_STEP, MAP_WEEK, PLAYER_TOTAL, PLAYER_WEEK, SERVER_WEEK};
 use super::{OperationContext, TransactionError};
 use crate::archive::connect::Archive;
@@ -128,7 +129,7 @@ impl Archive {
                 break;
             }
         }
-        self.write_player_totals(week.0, &BTreeMap::new(), &BTreeSet::new(), &players).await?;
+        self.write_player_totals(week.0, &BTreeMap::new(), ReplacedRows::default(), &players).await?;
         self.doing = "map_total";
         self.execute(&format!("DELETE FROM map_total WHERE week = {week}")).await.doing("map_total")?;
         for (game, group) in [("game", "game, map"), ("0", "map")] {

@@ -10,6 +10,7 @@
 mod batch;
 mod board_steps;
 pub(super) mod checksums;
+mod kept_totals;
 mod map_totals;
 mod names;
 pub(super) mod objects;

@@ -2,10 +2,12 @@
 //!
 //! Most players have no rows other than those of this transaction. Their rows are added up here.
 //! The database computes all other totals from the rows that this transaction has written, which
-//! takes three times as long. Repeating either method changes nothing.
+//! takes three times as long. Those of players on many servers change by the difference ([`kept_totals`](super::kept_totals)).
+//! Repeating any of these methods changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::replaced_rows::ReplacedRows;
 use super::tables::PLAYER_TOTAL;
 use super::{OperationContext, PLAYERS_MAX, TransactionError};
 use crate::archive::connect::Archive;
@@ -21,34 +23,71 @@ const SUMS: &str = "COUNT(*), SUM(pw.time_ms), SUM(pw.time_est_ms), SUM(pw.point
 pub(in crate::archive) const SUM_OF_POINTS_VARIANCES: &str = "LEAST(SUM(points_est_variance), 18446744073709551615)";
 
 /// The sums of a player's rows.
-#[derive(Default)]
-struct Sums {
-    servers: u32,
-    time_ms: u64,
-    time_est_ms: u64,
-    points: i64,
-    points_est: f64,
-    elo_rounds: u32,
-    elo_rounds_sure: u32,
-    time_est_s2: u64,
-    points_est_thousandths: u64,
-    last_seen_ms: Option<i64>,
+#[derive(Clone, Default)]
+pub(super) struct Sums {
+    pub servers: u32,
+    pub time_ms: u64,
+    pub time_est_ms: u64,
+    pub points: i64,
+    pub points_est: f64,
+    pub elo_rounds: u32,
+    pub elo_rounds_sure: u32,
+    pub time_est_s2: u64,
+    pub points_est_thousandths: u64,
+    /// When the player was last seen playing, Unix ms; `None`: without time.
+    pub last_seen_ms: Option<i64>,
 }
 
 impl Sums {
-    fn add(&mut self, row: &PlayerWeekArchive) {
-        self.servers += 1;
-        self.time_ms += row.time_ms;
-        self.time_est_ms += row.time_est_ms;
-        self.points = self.points.saturating_add(row.points);
-        self.points_est += row.points_est;
-        self.elo_rounds = self.elo_rounds.saturating_add(row.elo_rounds);
-        self.elo_rounds_sure = self.elo_rounds_sure.saturating_add(row.elo_rounds_sure);
-        self.time_est_s2 += u64::from(row.uncertainty.time_est_s2);
-        self.points_est_thousandths =
-            self.points_est_thousandths.saturating_add(row.uncertainty.points_est_thousandths);
-        let time = &row.places[Ranking::Time as usize];
-        self.last_seen_ms = self.last_seen_ms.max(time.as_ref().map(|place| place.reached_ms));
+    pub fn of_row(row: &PlayerWeekArchive) -> Sums {
+        Sums {
+            servers: 1,
+            time_ms: row.time_ms,
+            time_est_ms: row.time_est_ms,
+            points: row.points,
+            points_est: row.points_est,
+            elo_rounds: row.elo_rounds,
+            elo_rounds_sure: row.elo_rounds_sure,
+            time_est_s2: row.uncertainty.time_est_s2.into(),
+            points_est_thousandths: row.uncertainty.points_est_thousandths,
+            last_seen_ms: row.places[Ranking::Time as usize].as_ref().map(|place| place.reached_ms),
+        }
+    }
+
+    pub fn add(&mut self, more: &Sums) {
+        self.servers += more.servers;
+        self.time_ms = self.time_ms.saturating_add(more.time_ms);
+        self.time_est_ms = self.time_est_ms.saturating_add(more.time_est_ms);
+        self.points = self.points.saturating_add(more.points);
+        self.points_est += more.points_est;
+        self.elo_rounds = self.elo_rounds.saturating_add(more.elo_rounds);
+        self.elo_rounds_sure = self.elo_rounds_sure.saturating_add(more.elo_rounds_sure);
+        self.time_est_s2 = self.time_est_s2.saturating_add(more.time_est_s2);
+        self.points_est_thousandths = self.points_est_thousandths.saturating_add(more.points_est_thousandths);
+        self.last_seen_ms = self.last_seen_ms.max(more.last_seen_ms);
+    }
+
+    /// The sums without those of rows that will be replaced by `written`; `None`: it is not known when the player was last
+    /// seen on the other servers, or a sum was limited, or somebody has changed it.
+    pub fn without(&self, replaced: &Sums, written: &Sums) -> Option<Sums> {
+        let is_last_seen_known =
+            self.last_seen_ms > replaced.last_seen_ms || written.last_seen_ms >= replaced.last_seen_ms;
+        let is_limited = [i64::MIN, i64::MAX].contains(&self.points) || self.points_est_thousandths == u64::MAX;
+        if !is_last_seen_known || is_limited {
+            return None;
+        }
+        Some(Sums {
+            servers: self.servers.checked_sub(replaced.servers)?,
+            time_ms: self.time_ms.checked_sub(replaced.time_ms)?,
+            time_est_ms: self.time_est_ms.checked_sub(replaced.time_est_ms)?,
+            points: self.points.checked_sub(replaced.points)?,
+            points_est: self.points_est - replaced.points_est,
+            elo_rounds: self.elo_rounds.checked_sub(replaced.elo_rounds)?,
+            elo_rounds_sure: self.elo_rounds_sure.checked_sub(replaced.elo_rounds_sure)?,
+            time_est_s2: self.time_est_s2.checked_sub(replaced.time_est_s2)?,
+            points_est_thousandths: self.points_est_thousandths.checked_sub(replaced.points_est_thousandths)?,
+            last_seen_ms: self.last_seen_ms,
+        })
     }
 
     fn values(&self, row: &mut Values<'_>, player: u32, week: u32) {
@@ -65,16 +104,17 @@ impl Archive {
         &mut self,
         week: u32,
         jobs: &BTreeMap<u32, &WeekArchive>,
-        with_other_rows: &BTreeSet<u32>,
+        replaced: ReplacedRows,
         deleted: &BTreeSet<u32>,
     ) -> Result<u64, TransactionError> {
         self.doing = "player_total";
-        let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
+        let ReplacedRows { players_with_other_rows, players_on_many_servers, kept_totals, .. } = replaced;
+        let mut sums: BTreeMap<u32, Sums> = kept_totals;
         for row in jobs.values().flat_map(|job| &job.rows) {
-            sums.entry(row.player.0).or_default().add(row);
+            sums.entry(row.player.0).or_default().add(&Sums::of_row(row));
         }
         let written = sums.len() as u64;
-        let summed_by_database: BTreeSet<u32> = with_other_rows.union(deleted).copied().collect();
+        let summed_by_database: BTreeSet<u32> = players_with_other_rows.union(deleted).copied().collect();
         let mut totals = self.upsert(&PLAYER_TOTAL);
         for (player, sums) in sums.iter().filter(|(player, _)| !summed_by_database.contains(player)) {
             totals.row(|row| sums.values(row, *player, week));
@@ -91,6 +131,7 @@ impl Archive {
             );
             self.execute(&sums).await.doing("player_total")?;
         }
+        self.computed_totals.add(week, &players_on_many_servers);
         let deleted: Vec<u32> = deleted.iter().copied().collect();
         for deleted in deleted.chunks(PLAYERS_MAX) {
             let delete = format!(

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::kept_totals::{KeptTotals, OTHER_SERVERS_MAX};
+use super::player_totals::Sums;
 use super::tables::{PLAYER_WEEK, SERVER_WEEK};
 use super::weeks::{by_span, player_range_condition};
 use super::{OperationContext, PLAYERS_MAX, TransactionError};
@@ -20,8 +22,12 @@ pub(super) struct ReplacedRows {
     pub servers_with_other_maps: BTreeSet<u32>,
     /// Servers whose jobs have all rows, and that have rows of other players.
     pub servers_with_other_players: BTreeSet<u32>,
-    /// Players in the jobs who have rows that the jobs do not replace.
+    /// Players in the jobs who have rows that the jobs do not replace, except those in `kept_totals`.
     pub players_with_other_rows: BTreeSet<u32>,
+    /// Those of them whose next totals need not be computed from all rows.
+    pub players_on_many_servers: BTreeSet<u32>,
+    /// The totals of players without the rows that the jobs replace.
+    pub kept_totals: BTreeMap<u32, Sums>,
 }
 
 impl Archive {
@@ -33,14 +39,21 @@ impl Archive {
         jobs: &BTreeMap<u32, &WeekArchive>,
     ) -> Result<ReplacedRows, TransactionError> {
         let mut rows = ReplacedRows::default();
+        // By server: rows of players in its job.
+        let KeptTotals { by_player, mut replaced } = self.kept_totals(week, jobs).await?;
         let mut written: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for (&server, job) in jobs {
-            for row in &job.rows {
+            for row in job.rows.iter().filter(|row| !by_player.contains_key(&row.player.0)) {
                 written.entry(row.player.0).or_default().insert(server);
             }
         }
-        // By server: rows of players in its job.
-        let mut replaced: BTreeMap<u32, usize> = BTreeMap::new();
+        for (player, kept) in by_player {
+            match kept {
+                Some(sums) => _ = rows.kept_totals.insert(player, sums),
+                None => _ = rows.players_with_other_rows.insert(player),
+            }
+        }
+        let mut others: BTreeMap<u32, usize> = BTreeMap::new();
         self.doing = PLAYER_WEEK.name;
         for players in written.keys().copied().collect::<Vec<_>>().chunks(PLAYERS_MAX) {
             // This reads only the index. Without FORCE the database may read all of an index that
@@ -53,10 +66,13 @@ impl Archive {
                 if written[&player].contains(&server) {
                     *replaced.entry(server).or_default() += 1;
                 } else {
-                    rows.players_with_other_rows.insert(player);
+                    *others.entry(player).or_default() += 1;
                 }
             }
         }
+        rows.players_with_other_rows.extend(others.keys());
+        let on_many = others.into_iter().filter(|(_, servers)| *servers > OTHER_SERVERS_MAX);
+        rows.players_on_many_servers = on_many.map(|(player, _)| player).collect();
         let known = self.completely_replaced(week, jobs).await?;
         for (span, servers) in by_span(&known) {
             for servers in servers.chunks(SERVERS_MAX) {

@@ -71,7 +71,8 @@ impl Archive {
             rows += self.execute_upsert(upsert).await?;
         }
 
-        for (&week, servers) in &by_week {
+        for (week, replaced) in replaced {
+            let servers = &by_week[&week];
             self.write_previous_ranks(week, servers).await?;
             if servers.values().any(|job| !job.closed) {
                 // A week that is reopened.
@@ -83,7 +84,6 @@ impl Archive {
                 |server: u32| Keys::from_iter(servers[&server].rows.iter().map(|row| vec![row.player.to_string()]));
             let maps_of =
                 |server: u32| Keys::from_iter(servers[&server].maps.iter().map(|row| vec![row.map.to_string()]));
-            let replaced = &replaced[&week];
             let with_other_players =
                 replaced.servers_with_other_players.iter().map(|&server| (server, servers[&server])).collect();
             let mut deleted = BTreeSet::new();
@@ -95,7 +95,7 @@ impl Archive {
             }
             let with_other_maps = replaced.servers_with_other_maps.iter().copied();
             self.delete_surplus(&MAPS, Some(week), with_other_maps, maps_of).await?;
-            rows += self.write_player_totals(week, servers, &replaced.players_with_other_rows, &deleted).await?;
+            rows += self.write_player_totals(week, servers, replaced, &deleted).await?;
         }
         for (&server, by_player) in &by_server {
             self.delete_surplus_positions(server, by_player).await?;
