@@ -21,7 +21,7 @@ pub struct Status {
     pub clock: Option<ClockStatus>,
     /// Changes that are not written to the archive yet.
     pub outbox_entries: u64,
-    /// The archive in MySQL; `null` if none is configured.
+    /// The archive in MySQL; `null` if none is configured, or another engine of the cluster writes it.
     pub archive: Option<ArchiveStatus>,
     /// The state directory; `null` if it was read without a daemon.
     pub store: Option<StoreStatus>,
@@ -48,7 +48,7 @@ pub struct PublicStatus<'a> {
     clock: Option<&'a ClockStatus>,
     /// Changes that are not written to the archive yet.
     outbox_entries: u64,
-    /// The archive in MySQL; `null` if none is configured.
+    /// The archive in MySQL; `null` if none is configured, or another engine of the cluster writes it.
     archive: Option<&'a PublicArchiveStatus>,
     /// The state directory.
     store: Option<&'a PublicStoreStatus>,

@@ -11,7 +11,7 @@ use crate::archive::FaultKind;
 use crate::cli::output::format::{duration, group_digits, relative_time, sanitize};
 use crate::limits::disk_resume_bytes;
 use crate::model::commit::WeekPhase;
-use crate::view::{ClockTrust, EngineStatus, WeekStatus};
+use crate::view::{ClockStatus, ClockTrust, EngineStatus, WeekStatus};
 
 /// When servers of classes 6 and 7 are scanned again.
 pub fn describe_retry(engine: &EngineStatus, now_ms: i64) -> String {
@@ -69,13 +69,24 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     Ok(())
 }
 
+/// Scans later than this are a problem, and recorded time that is as much ahead of the system clock: docs/operations.md,
+/// Monitoring.
+const LATE_MS: u64 = 2_000;
+const AHEAD_MS: i64 = 1_000;
+
 /// What of the daemon does not work; its line has the details.
 fn describe_health(status: &Status) -> String {
+    let has_clock_fault = |clock: &ClockStatus| {
+        clock.trust == ClockTrust::Untrusted || clock.ahead_ms > AHEAD_MS || clock.week_pending_close.is_some()
+    };
     let has_silence = |daemon: &DaemonStatus| daemon.public.silent_since_ms.is_some();
-    let has_cluster_fault =
-        |cluster: &ClusterStatus| cluster.fault_message.is_some() || cluster.other_settings.is_some();
+    let has_cluster_fault = |cluster: &ClusterStatus| {
+        let has_leader = cluster.leads || cluster.leader.is_some();
+        !has_leader || cluster.fault_message.is_some() || cluster.other_settings.is_some()
+    };
     let problems: Vec<&str> = [
-        ("clock", status.clock.as_ref().is_some_and(|clock| clock.trust == ClockTrust::Untrusted)),
+        ("clock", status.clock.as_ref().is_some_and(has_clock_fault)),
+        ("late scans", status.engine.lag_ms_p99.is_some_and(|lag_ms| lag_ms > LATE_MS)),
         ("network", status.daemon.as_ref().is_some_and(has_silence)),
         ("disk", status.store.as_ref().is_some_and(|store| store.public.paused_since_ms.is_some())),
         ("log", status.log.as_ref().is_some_and(|log| log.public.fault.is_some())),
@@ -92,7 +103,7 @@ fn describe_health(status: &Status) -> String {
     }
 }
 
-/// `2026-W49 running; final: 2026-W46 to 2026-W48`.
+/// `2026-W49 running; 3 final: 2026-W46 to 2026-W48`: all of them, unless one of these weeks is being reopened.
 fn describe_weeks(engine: &EngineStatus) -> String {
     let (closed, open): (Vec<&WeekStatus>, Vec<_>) =
         engine.weeks.iter().partition(|week| week.phase == WeekPhase::Closed);
@@ -108,10 +119,11 @@ fn describe_weeks(engine: &EngineStatus) -> String {
     });
     let open = open.collect::<Vec<_>>().join(", ");
     let open = if open.is_empty() { format!("{} running", sanitize(&engine.week)) } else { open };
+    let closed: Vec<String> = closed.iter().map(|week| sanitize(&week.week)).collect();
     match &closed[..] {
         [] => open,
-        [only] => format!("{open}; final: {}", sanitize(&only.week)),
-        [first, .., last] => format!("{open}; final: {} to {}", sanitize(&first.week), sanitize(&last.week)),
+        [only] => format!("{open}; final: {only}"),
+        [first, .., last] => format!("{open}; {} final: {first} to {last}", closed.len()),
     }
 }
 
@@ -275,7 +287,12 @@ fn lasting_fault(archive: &ArchiveStatus) -> Option<&Fault> {
 }
 
 fn print_archive(lines: &mut Lines<'_, impl Write>, status: &Status) -> io::Result<()> {
-    let Some(archive) = &status.archive else { return lines.line("archive", "none (archive.url is not set)") };
+    let Some(archive) = &status.archive else {
+        return match &status.cluster {
+            Some(_) => lines.line("archive", "the leader of the cluster writes it"),
+            None => lines.line("archive", "none (archive.url is not set)"),
+        };
+    };
     let waiting = format!("{} waiting", group_digits(status.outbox_entries));
     let state = match lasting_fault(archive) {
         Some(fault) => format!("FAULT for {}", lines.since(fault.since_ms)),

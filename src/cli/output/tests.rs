@@ -717,7 +717,7 @@ fn status_without_counters_or_a_daemon_is_short() {
     let running = Status { daemon: Some(DaemonStatus::default()), engine, ..Status::default() };
     let text = printed_status(&running);
     assert!(text.starts_with("health    everything works\n"), "{text}");
-    assert!(text.contains("\nweeks     2025-W47 running; final: 2025-W45 to 2025-W46\n"), "{text}");
+    assert!(text.contains("\nweeks     2025-W47 running; 2 final: 2025-W45 to 2025-W46\n"), "{text}");
     assert!(text.contains("\nrounds    3 ended; 67 % with a sure winner\narchive   none (archive.url is not set)\n"));
     assert!(["by class", "late", "elastic"].iter().all(|word| !text.contains(word)), "{text}");
     let text = printed_status(&Status { daemon: None, ..running });
