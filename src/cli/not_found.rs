@@ -16,17 +16,15 @@ const NAMES_MAX: usize = 3;
 
 /// Adds what the user may have meant to the error of a request that names this server.
 pub(super) fn explain_server(error: anyhow::Error, url: &ServerUrl, source: &mut Source) -> anyhow::Error {
-    if api_code(&error) != Some(ErrorCode::NotFound) {
+    let is_unknown = |error: &anyhow::Error| api_code(error) == Some(ErrorCode::NotFound);
+    // If it is known, or was removed, something else was not found.
+    if !is_unknown(&error) || !source.lines(&ServersShow { url: url.clone() }).is_err_and(|error| is_unknown(&error)) {
         return error;
     }
     let filter = ServerFilter { text: Some(url.host().to_owned()), ..ServerFilter::default() };
     let Ok(servers) = source.lines(&ServersList { filter }) else { return error };
     let mut known: Vec<String> = servers.into_iter().map(|server| server.public.url).collect();
     known.retain(|known| ServerUrl::parse(known).is_ok_and(|known| known.host() == url.host()));
-    if known.iter().any(|known| known == url.as_str()) {
-        // Something else was not found.
-        return error;
-    }
     known.truncate(NAMES_MAX);
     let help = match known.is_empty() {
         true => format!("add it with: clqd servers add {url}"),
@@ -53,7 +51,8 @@ pub(super) fn explain_players<'p>(
         let mut names: Vec<String> = Vec::new();
         let mut searched = name.as_str();
         // Many names end with a number.
-        for text in [name, name.trim_end_matches(|c: char| c.is_ascii_digit())] {
+        let without_number = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        for text in std::iter::once(name.as_str()).chain(Some(without_number).filter(|text| text != name)) {
             if text.is_empty() || names.len() == NAMES_MAX {
                 continue;
             }
