@@ -14,8 +14,10 @@ use crate::cli::exit::{UsageError, api_code};
 use crate::cli::output::Printer;
 use crate::cli::output::player::print_games;
 use crate::cli::stdio::{Output, confirm, is_interactive, note};
+use crate::client::ClientError;
 use crate::clock::system_ms;
 use crate::model::NameHash;
+use crate::nearest::nearest;
 use crate::view::board::PlayerSelector;
 
 const EXAMPLES: &str = "Examples:
@@ -77,6 +79,9 @@ enum PlayerCommand {
         /// Such as baseq3
         #[arg(long)]
         game: String,
+        /// Do not ask on a terminal
+        #[arg(long)]
+        yes: bool,
     },
     /// Delete all data of a player and never store the name again
     ///
@@ -121,8 +126,8 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
             }
             Ok(code)
         }
-        Some(PlayerCommand::Merge { from, into, game }) => {
-            if !confirm_merge(&from, &into, &game, app)? {
+        Some(PlayerCommand::Merge { from, into, game, yes }) => {
+            if !yes && !confirm_merge(&from, &into, &game, app)? {
                 note("clqd: nothing was merged");
                 return Ok(ExitCode::FAILURE);
             }
@@ -149,14 +154,37 @@ pub fn player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 /// request.
 fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let PlayerArgs { command: _, name, key, game } = args;
-    let name = name.join(" ");
-    let selector = key.map_or_else(|| selector_of(&name), PlayerSelector::Key);
-    let mut source = app.daemon_or_state()?;
-    let found = match &selector {
-        PlayerSelector::Key(key) => source.lines(&requests::PlayerShow { player_key: *key, skip: 0 }),
-        PlayerSelector::Name(name) => source.lines(&requests::Player { name: name.clone() }),
+    let commands = command_names();
+    let command = match &name[..] {
+        [word, _, ..] => nearest(word, commands.iter().map(String::as_str)),
+        _ => None,
     };
-    let mut players = found.map_err(|error| explain_players(error, [&selector], &mut source))?;
+    let name = name.join(" ");
+    let mut source = app.daemon_or_state()?;
+    let mut selector = key.map_or_else(|| selector_of(&name), PlayerSelector::Key);
+    let named = requests::PlayerNamed { name: name.clone() };
+    // A name may look like a key.
+    if key.is_none() && matches!(selector, PlayerSelector::Key(_)) && !source.lines(&named)?.is_empty() {
+        selector = PlayerSelector::Name(name.clone());
+    }
+    let found = match (&selector, &game) {
+        (PlayerSelector::Key(key), _) => source.lines(&requests::PlayerShow { player_key: *key, skip: 0 }),
+        (PlayerSelector::Name(_), Some(game)) => source.lines(&named).and_then(|named| {
+            // The weeks of a single player need not share an answer with those in other games.
+            match named.iter().find(|player| player.game == *game) {
+                Some(player) => source.lines(&requests::PlayerShow { player_key: player.player_key, skip: 0 }),
+                None => source.lines(&requests::Player { name: name.clone() }),
+            }
+        }),
+        (PlayerSelector::Name(_), None) => source.lines(&requests::Player { name: name.clone() }),
+    };
+    let mut players = found.map_err(|error| match (command, api_code(&error)) {
+        (Some(command), Some(ErrorCode::NotFound)) => {
+            let message = format!("{error}; did you mean: clqd player {command}");
+            ApiError::new(ErrorCode::NotFound, message).into()
+        }
+        _ => explain_players(error, [&selector], &mut source),
+    })?;
     if source.is_stopped() && !app.json() {
         players.iter_mut().for_each(|player| player.online_on.clear());
     }
@@ -180,6 +208,12 @@ fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The commands below `clqd player`.
+pub(in crate::cli) fn command_names() -> Vec<String> {
+    let command = PlayerCommand::augment_subcommands(clap::Command::new("player"));
+    command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
 /// Asks on a terminal whether these players should be merged, which cannot be undone. If one of them is unknown, the
 /// request says so.
 fn confirm_merge(from: &PlayerSelector, into: &PlayerSelector, game: &str, app: &CliContext) -> anyhow::Result<bool> {
@@ -189,16 +223,20 @@ fn confirm_merge(from: &PlayerSelector, into: &PlayerSelector, game: &str, app: 
     let mut client = app.connect()?;
     let mut named = |player: &PlayerSelector| match player {
         PlayerSelector::Key(key) => {
-            let players = client.lines(&requests::PlayerShow { player_key: *key, skip: 0 }).ok()?;
-            players.into_iter().next().map(|player| format!("{} (player {key})", player.name))
+            let players = match client.lines(&requests::PlayerShow { player_key: *key, skip: 0 }) {
+                Err(ClientError::Failure(error)) if error.code == ErrorCode::NotFound => Vec::new(),
+                players => players?,
+            };
+            Ok(players.into_iter().next().map(|player| format!("{} (player {key})", player.name)))
         }
         PlayerSelector::Name(name) => {
-            let players = client.lines(&requests::PlayerNamed { name: name.clone() }).ok()?;
-            let player = players.into_iter().find(|player| player.game == game)?;
-            Some(format!("{name} (player {})", player.player_key))
+            let players = client.lines(&requests::PlayerNamed { name: name.clone() })?;
+            let player = players.into_iter().find(|player| player.game == game);
+            Ok(player.map(|player| format!("{name} (player {})", player.player_key)))
         }
     };
-    let (Some(from), Some(into)) = (named(from), named(into)) else { return Ok(true) };
+    let named = [named(from), named(into)].into_iter().collect::<Result<Vec<_>, ClientError>>()?;
+    let [Some(from), Some(into)] = &named[..] else { return Ok(true) };
     Ok(confirm(format_args!("merge {from} into {into} in {game}?"))?.unwrap_or(true))
 }
 

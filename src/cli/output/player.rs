@@ -63,7 +63,10 @@ pub(super) fn print(out: &mut impl Write, player: &PlayerView, now_ms: i64) -> i
     }
     if !player.best.is_empty() {
         let best: Vec<String> = best_by_ranking(player)
-            .map(|best| format!("{} in {} ({})", position(best), best.ranking.name(), sanitize(&best.week)))
+            .map(|best| {
+                let [week, server] = [&best.week, &best.server].map(|text| sanitize(text));
+                format!("{} in {} ({week}, {server})", position(best), best.ranking.name())
+            })
             .collect();
         print_wrapped(out, &format!("best final positions: {}", best.join("; ")))?;
     }
@@ -83,7 +86,10 @@ pub fn print_games(out: &mut impl Write, name: &str, players: &[PlayerView], now
     ];
     super::print_table(out, &columns, players.iter().map(|player| game_cells(player, now_ms)))?;
     let newest = players.first().map_or_else(String::new, |player| quoted(&sanitize(&player.game)));
-    writeln!(out, "weeks of one game: clqd player {} --game {newest}", quoted(&sanitize(name)))
+    // A name may equal a command.
+    let is_command = crate::cli::player::command_names().iter().any(|command| command == name);
+    let name = format!("{}{}", if is_command { "-- " } else { "" }, quoted(&sanitize(name)));
+    writeln!(out, "weeks of one game: clqd player --game {newest} {name}")
 }
 
 fn game_cells(player: &PlayerView, now_ms: i64) -> Vec<String> {
@@ -94,16 +100,19 @@ fn game_cells(player: &PlayerView, now_ms: i64) -> Vec<String> {
     let servers: BTreeSet<&str> = player.weeks.iter().map(|week| &*week.server).collect();
     let time = duration(player.weeks.iter().map(|week| week.time_ms).sum());
     let best = player.best.first();
+    // Of the rows that fit into the answer.
+    let over = if player.weeks_more == 0 { "" } else { "over " };
     vec![
         sanitize(&player.game),
         player.player_key.to_string(),
         seen,
-        group_digits(servers.len() as u64),
-        if player.weeks_more == 0 { time } else { format!("over {time}") },
-        best.map_or_else(
-            || "-".to_owned(),
-            |best| format!("{} in {}, {}", position(best), best.ranking.name(), sanitize(&best.week)),
-        ),
+        format!("{over}{}", group_digits(servers.len() as u64)),
+        format!("{over}{time}"),
+        match best {
+            _ if player.weeks_more > 0 => "see --game".to_owned(),
+            None => "-".to_owned(),
+            Some(best) => format!("{} in {}, {}", position(best), best.ranking.name(), sanitize(&best.week)),
+        },
     ]
 }
 

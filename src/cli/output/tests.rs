@@ -526,7 +526,7 @@ quake3://127.0.0.1:27960
 source://127.0.0.1:27015
 2025-W46  1 h 1 min   1,234  3  0.06  2     -       -     3 of 20
 1,900 further rows are not shown: older weeks, and servers where the player was for a shorter time
-best final positions: 1 in clq1 (2025-W40); 2 in elo (2025-W41)
+best final positions: 1 in clq1 (2025-W40, quake3://127.0.0.1:27960); 2 in elo (2025-W41, quake3://127.0.0.1:27960)
 ",
     );
     let mut out = Vec::new();
@@ -537,8 +537,8 @@ best final positions: 1 in clq1 (2025-W40); 2 in elo (2025-W41)
         "\
 Visor B is a player of 1 games
 game    key  last seen  servers            time  best final position
-baseq3   12  now              2  over 2 h 2 min  1 in clq1, 2025-W40
-weeks of one game: clqd player 'Visor B' --game baseq3
+baseq3   12  now         over 2  over 2 h 2 min  see --game
+weeks of one game: clqd player --game baseq3 'Visor B'
 "
     );
 }
