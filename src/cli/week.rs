@@ -19,16 +19,19 @@ pub enum WeekCommand {
         /// Such as 2026-W47
         #[arg(value_name = "LABEL", value_parser = parse_week)]
         week: String,
+        /// Do not ask on a terminal
+        #[arg(long)]
+        yes: bool,
     },
 }
 
 pub fn run(command: WeekCommand, app: &CliContext) -> anyhow::Result<ExitCode> {
     match command {
-        WeekCommand::Reopen { week } => {
+        WeekCommand::Reopen { week, yes } => {
             let question = format_args!(
                 "reopen {week}? Its best positions and server ranks are deleted until it is closed again."
             );
-            if !confirm(question)?.unwrap_or(true) {
+            if !yes && !confirm(question)?.unwrap_or(true) {
                 note("clqd: nothing was reopened");
                 return Ok(ExitCode::FAILURE);
             }
