@@ -21,7 +21,7 @@ pub(super) fn replace(mut args: Vec<OsString>) -> Result<Vec<OsString>, String> 
     let is_word = |at: &usize| !args[*at].as_encoded_bytes().starts_with(b"-") && !is_value(*at);
     let Some(command) = (1..args.len()).find(is_word) else { return Ok(args) };
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
-    let has_name = args.len() > command + 2;
+    let has_name = args.iter().skip(command + 2).any(|arg| !arg.as_encoded_bytes().starts_with(b"-"));
     match (word(command), word(command + 1)) {
         ("help", _) => {
             args.remove(command);
@@ -44,13 +44,18 @@ pub(super) fn replace(mut args: Vec<OsString>) -> Result<Vec<OsString>, String> 
     Ok(args)
 }
 
-/// The commands that somebody may have meant by one that does not exist.
-pub(super) fn suggestions(unknown: &str) -> Vec<String> {
-    if let "start" | "stop" | "restart" = unknown {
+/// The commands that somebody may have meant by one that does not exist below `group`, such as `clqd cluster`.
+pub(super) fn suggestions(unknown: &str, group: &str) -> Vec<String> {
+    if let ("start" | "stop" | "restart", "clqd") = (unknown, group) {
         return vec![format!("systemctl {unknown} clqd")];
     }
     let mut commands = Vec::new();
     collect(&Cli::command(), "clqd", &mut commands);
+    let is_below = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '));
+    let below: Vec<&str> = commands.iter().filter(|(_, path)| is_below(path)).map(|(name, _)| name.as_str()).collect();
+    if let Some(name) = nearest(unknown, below).map(str::to_owned) {
+        commands.retain(|(other, path)| *other == name && is_below(path));
+    }
     let is_named = |name: &str| commands.iter().any(|(other, _)| other == name);
     let name =
         if is_named(unknown) { Some(unknown) } else { nearest(unknown, commands.iter().map(|(name, _)| &**name)) };
@@ -89,6 +94,7 @@ mod tests {
             ("clqd player show Visor", "clqd player Visor"),
             ("clqd players info Visor --game q3", "clqd players Visor --game q3"),
             ("clqd player show", "clqd player show"),
+            ("clqd player show --json", "clqd player show --json"),
             ("clqd player -- show Visor", "clqd player -- show Visor"),
             ("clqd top --server quake3://a -n 3", "clqd top quake3://a -n 3"),
             ("clqd --json top -n 3 --server=quake3://a", "clqd --json top -n 3 quake3://a"),
@@ -103,15 +109,17 @@ mod tests {
 
     #[test]
     fn unknown_commands_are_looked_for_below_all_commands() {
-        for (unknown, want) in [
-            ("list", &["clqd servers list"][..]),
-            ("statsu", &["clqd status"]),
-            ("serch", &["clqd player search"]),
-            ("sessions", &["clqd servers sessions", "clqd player sessions"]),
-            ("restart", &["systemctl restart clqd"]),
-            ("xyz", &[]),
+        for (unknown, group, want) in [
+            ("list", "clqd", &["clqd servers list"][..]),
+            ("statsu", "clqd", &["clqd status"]),
+            ("statsu", "clqd cluster", &["clqd cluster status"]),
+            ("top", "clqd cluster", &["clqd top"]),
+            ("serch", "clqd", &["clqd player search"]),
+            ("sessions", "clqd", &["clqd servers sessions", "clqd player sessions"]),
+            ("restart", "clqd", &["systemctl restart clqd"]),
+            ("xyz", "clqd", &[]),
         ] {
-            assert_eq!(suggestions(unknown), want, "{unknown}");
+            assert_eq!(suggestions(unknown, group), want, "{unknown}");
         }
     }
 }

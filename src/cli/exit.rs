@@ -105,7 +105,10 @@ fn unknown_command(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
-    let suggested = aliases::suggestions(unknown);
+    // `Usage: clqd cluster [OPTIONS] <COMMAND>`
+    let usage = error.get(ContextKind::Usage).map_or_else(String::new, |usage| usage.to_string());
+    let group = usage.split_whitespace().skip(1).take_while(|word| !word.starts_with(['[', '<']));
+    let suggested = aliases::suggestions(unknown, &group.collect::<Vec<_>>().join(" "));
     let help = match suggested.is_empty() {
         true => "`clqd --help` lists all commands".to_owned(),
         false => format!("did you mean: {}", suggested.join(", ")),
@@ -145,7 +148,7 @@ fn classify(error: &anyhow::Error) -> ErrorInfo {
         if cause.is::<UsageError>() {
             return ErrorInfo { name: "usage".to_owned(), is_misuse: true };
         }
-        if cause.is::<DaemonNotRunning>() {
+        if cause.is::<DaemonNotRunning>() || cause.is::<NeverStarted>() {
             return named("not_running");
         }
         if let Some(failure) = cause.downcast_ref::<ApiError>() {
