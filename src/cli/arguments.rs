@@ -1,5 +1,7 @@
 //! Parsers of arguments that several commands have.
 
+use std::net::Ipv6Addr;
+
 use clap::Args;
 
 use crate::api::check_tag;
@@ -43,7 +45,7 @@ fn parse_url_or(text: &str, advice: impl Fn() -> String) -> Result<ServerUrl, Ur
         return url.map_err(|error| UrlArgumentError(error.to_string()));
     }
     Err(UrlArgumentError(match is_address(text) {
-        true => format!("{text:?} has no scheme, such as quake3://{text}\n  {}", known_servers(text)),
+        true => format!("{text:?} has no scheme, such as quake3://{}\n  {}", in_brackets(text), known_servers(text)),
         false => format!("{text:?} is no server URL, such as quake3://host:27960\n  {}", advice()),
     }))
 }
@@ -55,15 +57,24 @@ pub(super) fn parse_new_url(text: &str) -> Result<ServerUrl, UrlArgumentError> {
             ServerUrlError::Syntax { .. } if !text.contains("://") => {
                 let name = text.split('.').next().filter(|name| parse_server_url(&format!("{name}://{text}")).is_ok());
                 let scheme = name.unwrap_or("quake3");
-                let host = text.split_once(':').map_or(text, |(host, _)| host);
-                format!(
-                    "{text:?} is no server URL: write {host}:PORT, or a scheme such as {scheme}://; `clqd games` lists them"
-                )
+                let host = in_brackets(text);
+                // With a scheme that has a default port, the port is not what is missing.
+                match parse_server_url(&format!("quake3://{host}")) {
+                    Err(error) => error.to_string().replacen("quake3://", "", 1),
+                    Ok(_) => format!(
+                        "{text:?} is no server URL: write {host}:PORT, or a scheme such as {scheme}://; `clqd games` lists them"
+                    ),
+                }
             }
             ServerUrlError::UnknownScheme { .. } => format!("{}; `clqd games` lists the known ones", error.brief()),
             ServerUrlError::Syntax { .. } | ServerUrlError::Url(_) => error.brief(),
         })
     })
+}
+
+/// An IPv6 address as it stands in a URL; any other text unchanged.
+fn in_brackets(text: &str) -> String {
+    if text.parse::<Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
 }
 
 /// Whether a text without a scheme is that of a host, and not a word.
@@ -150,6 +161,20 @@ mod tests {
                 error(parse_new_url("minecraft.example.org")),
                 "\"minecraft.example.org\" is no server URL: write minecraft.example.org:PORT, or a scheme such as \
                  minecraft://; `clqd games` lists them",
+            ),
+            (
+                error(parse_url("2001:db8::1")),
+                "\"2001:db8::1\" has no scheme, such as quake3://[2001:db8::1]\n  \
+                 known servers: clqd servers list 2001:db8::1",
+            ),
+            (
+                error(parse_new_url("2001:db8::1")),
+                "\"2001:db8::1\" is no server URL: write [2001:db8::1]:PORT, or a scheme such as quake3://; `clqd games` \
+                 lists them",
+            ),
+            (
+                error(parse_new_url("192.0.2.1:70000")),
+                "server URL \"192.0.2.1:70000\": port \"70000\" is not a number from 1 to 65535",
             ),
             (
                 error(parse_new_url("xonotik://h")),
