@@ -44,6 +44,7 @@ impl ReadModel {
         Some(ElasticView {
             off,
             budget: pace.budget,
+            has_own_budget: server_state.record.scan_budget.is_some(),
             earliest_end_ms: end_ms.map(|times| times[0]),
             expected_end_ms: end_ms.map(|times| times[1]),
             latest_end_ms: end_ms.map(|times| times[2]),

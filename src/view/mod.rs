@@ -396,6 +396,8 @@ pub struct ElasticView {
     pub off: Option<ElasticOff>,
     /// Mean number of scans in an interval of class 1.
     pub budget: f64,
+    /// The budget was set for this server; otherwise it is the setting `scan.budget`.
+    pub has_own_budget: bool,
     /// When the round is expected to end, Unix ms. `null`: unknown, or overdue.
     pub expected_end_ms: Option<i64>,
     /// Before this time the round ends with probability 0.1, Unix ms.

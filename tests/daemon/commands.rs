@@ -48,8 +48,8 @@ fn servers_show_the_proof_of_the_last_reply_until_a_restart() {
     let servers: Vec<String> = sandbox.list(&[]).iter().map(|server| url(server).to_owned()).collect();
     for server in &servers {
         let (want, printed) = match server.split_once("://").expect("a scheme").0 {
-            "source" => ("challenge", "carry a challenge"),
-            "quake3" | "darkplaces" => ("nonce", "repeat a number that only this server received"),
+            "source" => ("challenge", "challenge: they carry one of this server, or come over TCP"),
+            "quake3" | "darkplaces" => ("nonce", "nonce: they repeat a number that only this server received"),
             other => panic!("a fleet without {other}"),
         };
         assert_eq!(sandbox.json(["servers", "show", server])[0]["authentication"], want, "{server}");

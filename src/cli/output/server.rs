@@ -9,7 +9,6 @@ use crate::cli::output::format::{
     duration, group_digits, points, relative_time, rough_relative_time, sanitize, sanitize_name, sparkline,
 };
 use crate::cli::output::table::{self, Align, Column};
-use crate::config::Config;
 use crate::model::server::Class;
 use crate::view::{
     ElasticOff, ElasticView, ListedPlayer, PublicServer, RoundEndBasis, SeriesView, ServerDetail, ServerSummary,
@@ -207,9 +206,9 @@ fn describe_play(server: &PublicServer) -> String {
 
 fn describe_authentication(grade: &str) -> String {
     match grade {
-        "nonce" => "repeat a number that only this server received".to_owned(),
-        "challenge" => "carry a challenge".to_owned(),
-        "address" => "are recognised by their address only, which anybody can forge".to_owned(),
+        "nonce" => "nonce: they repeat a number that only this server received".to_owned(),
+        "challenge" => "challenge: they carry one of this server, or come over TCP".to_owned(),
+        "address" => "address: recognised by it only, and anybody can forge it".to_owned(),
         other => sanitize(other),
     }
 }
@@ -220,6 +219,7 @@ fn describe_round(elastic: &ElasticView, now_ms: i64) -> Option<String> {
         RoundEndBasis::RoundLength { shortest_s, longest_s, rounds } => {
             let [shortest, longest] = [shortest_s, longest_s].map(|s| duration(u64::from(s) * 1_000));
             match shortest == longest {
+                true if rounds == 1 => format!("the last one took {shortest}"),
                 true => format!("the last {rounds} took {shortest}"),
                 false => format!("the last {rounds} took {shortest} to {longest}"),
             }
@@ -239,10 +239,10 @@ fn describe_round(elastic: &ElasticView, now_ms: i64) -> Option<String> {
     Some(format!("{end}; {why}"))
 }
 
-/// How many scans the server may have, if it is not the usual number. `None`: it is.
+/// How many scans the server may have, if that was set for it, or why it has no budget. `None`: nothing is unusual.
 fn describe_budget(elastic: &ElasticView) -> Option<String> {
     match elastic.off {
-        None if elastic.budget == Config::default().scan.budget => None,
+        None if !elastic.has_own_budget => None,
         None => Some(format!("{} scans in an interval of class 1, {:.1} saved", elastic.budget, elastic.saved_scans)),
         // Other lines say so.
         Some(ElasticOff::TooFewPlayers | ElasticOff::Missed | ElasticOff::Greylisted) => None,

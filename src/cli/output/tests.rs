@@ -197,6 +197,7 @@ fn server_detail_prints_series_list_and_maps() {
         elastic: Some(ElasticView {
             off: None,
             budget: 1.15,
+            has_own_budget: false,
             expected_end_ms: Some(NOW_MS + 85_000),
             earliest_end_ms: Some(NOW_MS + 75_000),
             latest_end_ms: Some(NOW_MS + 95_000),
@@ -221,7 +222,7 @@ quake3://127.0.0.1:27960  The House[0m
   scanned   45 s ago, next in 1 min 15 s; seen 45 s ago; class 1 (several players); added 1 d ago
   playing   baseq3 on q3dm17, 7 of 16, usually 6
   rank      1,204 of the servers last week
-  replies   repeat a number that only this server received
+  replies   nonce: they repeat a number that only this server received
   tags      ctf
   round     ends in about 1 min 25 s (+- 10 s); the last 4 took 10 min
   hours     ▃·█  most 8.0
