@@ -108,7 +108,7 @@ impl Table {
             return self.write(out, &cells);
         }
         self.waiting.push(cells);
-        if self.waiting.len() == SAMPLE_ROWS { self.flush(out) } else { Ok(()) }
+        if self.waiting.len() >= SAMPLE_ROWS { self.flush(out) } else { Ok(()) }
     }
 
     /// Adds a line above the following rows, such as the server that they are of. It has no columns.
