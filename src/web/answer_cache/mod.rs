@@ -86,17 +86,19 @@ impl ComputeQueue {
     /// too long.
     async fn enter(&self, client: IpAddr, wait_max: Duration) -> Option<Place<'_>> {
         let (mut place, of_client) = self.place_of(client)?;
-        let now = of_client.clone().try_acquire_owned().ok().zip(self.computing.try_acquire().ok());
-        place._computing = match now {
-            Some(permits) => Some(permits),
-            None => {
-                let _waiting = self.waiting.try_acquire().ok()?;
-                // In this order: a client does not hold a place of all while it waits for one of its own.
-                let permits =
-                    async { Some((of_client.acquire_owned().await.ok()?, self.computing.acquire().await.ok()?)) };
-                Some(timeout(wait_max, permits).await.ok()??)
-            }
+        // A client that waits for a place of its own holds none of all, not even one to wait.
+        let permits = async {
+            let of_client = of_client.acquire_owned().await.ok()?;
+            let computing = match self.computing.try_acquire() {
+                Ok(computing) => computing,
+                Err(_) => {
+                    let _waiting = self.waiting.try_acquire().ok()?;
+                    self.computing.acquire().await.ok()?
+                }
+            };
+            Some((of_client, computing))
         };
+        place._computing = Some(timeout(wait_max, permits).await.ok()??);
         Some(place)
     }
 
