@@ -355,7 +355,7 @@ pub const KEYS: &[KeySpec] = &[
     key("web", "proxies", ValueType::Texts(proxy), Restart)
         .described(r#"["127.0.0.0/8", "::1"]"#, r#"Addresses and networks of reverse proxies, such as "10.0.0.5" or "2001:db8:7::/64". `X-Forwarded-For` is used only if the connection comes from one of these networks. Such connections count towards the total limit, not towards a client's. The client is the right-most address of the header that is not listed here ([web.md](web.md#reverse-proxy)), so list no network from which visitors connect directly."#),
     key("web", "public_url", ValueType::Text(public_url), Restart)
-        .described(r#""""#, r#"The address under which visitors reach the site, such as "https://stats.example.org": http or https, without a path. Embed codes of banners begin with it. Empty: "http://", or "https://" with `web.tls_cert`, and the address of `web.listen`."#),
+        .described(r#""""#, r#"The address under which visitors reach the site, such as "https://stats.example.org": http or https, without a path. Embed codes of banners begin with it. Empty: "http://", or "https://" with `web.tls_cert`, and the address of `web.listen`; search engines and chats are then told no addresses."#),
     key("web", "front_page_days_min", whole(0, 366, "days"), Restart)
         .described("2", "The first page shows only servers that were seen on at least so many days and, once a week has been closed, have a rank: anyone can invent a server. Before that, if there is none, it shows all that are not greylisted."),
     key("web", "tls_cert", ValueType::Text(optional_path), Restart)

@@ -41,6 +41,8 @@ pub(super) struct WebContext {
     pub banner_renders: Arc<Semaphore>,
     /// The start of links on other sites to this one.
     pub public_url: PublicUrl,
+    /// It is set. If it is that of the listener, it may be one behind a proxy: search engines get none.
+    pub has_public_url: bool,
     pub identity: Identity,
     /// Since when a server is known that is on the first page.
     pub front_page_days_min: u32,
@@ -72,6 +74,7 @@ impl WebContext {
             live_streams: Arc::default(),
             live_feeds: LiveFeeds::default(),
             banner_renders: Arc::new(Semaphore::new(BANNERS_RENDERED_AT_ONCE_MAX)),
+            has_public_url: settings.public_url.is_some(),
             public_url: settings.public_url.clone().unwrap_or_else(of_listener),
             identity: settings.identity.clone(),
             front_page_days_min: settings.front_page_days_min,

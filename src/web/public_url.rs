@@ -1,7 +1,7 @@
 //! The address under which visitors reach the site: the beginning of absolute links.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::http::Uri;
@@ -27,15 +27,6 @@ impl PublicUrl {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Not a loopback address, nor that of all interfaces. Behind a proxy without `web.public_url` a search engine must
-    /// not get such an address as that of a page.
-    pub fn is_of_other_machines(&self) -> bool {
-        let authority = self.0.split_once("://").map_or("", |(_, authority)| authority);
-        let address = authority.parse().map(|address: SocketAddr| address.ip());
-        let address = address.or_else(|_| authority.trim_matches(['[', ']']).parse::<IpAddr>());
-        !address.is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
     }
 }
 
@@ -90,23 +81,6 @@ mod tests {
             let url = PublicUrl::of_listener(address.parse().expect("an address"), false);
             assert_eq!(url.as_str(), want);
             assert_eq!(want.parse(), Ok(url));
-        }
-    }
-
-    #[test]
-    fn address_of_this_machine_is_not_one_of_other_machines() {
-        for (url, is_of_other_machines) in [
-            ("http://127.0.0.1:8480", false),
-            ("http://127.0.0.1", false),
-            ("https://0.0.0.0:8480", false),
-            ("http://[::]:8480", false),
-            ("http://[::1]", false),
-            ("http://[2001:db8::7]:8480", true),
-            ("http://192.0.2.7", true),
-            ("https://stats.example.org", true),
-        ] {
-            let url: PublicUrl = url.parse().expect("valid");
-            assert_eq!(url.is_of_other_machines(), is_of_other_machines, "{url}");
         }
     }
 

@@ -106,7 +106,7 @@ impl Page {
     /// The whole page. `uri` is its own, without the language.
     fn into_html(self, context: &WebContext, uri: &Uri) -> String {
         let Page { title, body, about, .. } = self;
-        let WebContext { identity, public_url, .. } = context;
+        let WebContext { identity, public_url, has_public_url, .. } = context;
         let site = site_title(identity);
         let full_title = title.as_ref().map_or_else(|| site.to_string(), |title| format!("{} - {site}", shown(title)));
         let description =
@@ -126,7 +126,7 @@ impl Page {
                     @if !about.is_hidden {
                         @let url = format!("{public_url}{prefix}{path}");
                         meta name="description" content=(description);
-                        @if is_reached {
+                        @if *has_public_url {
                             link rel="canonical" href=(url);
                             link rel="alternate" hreflang="x-default" href={ (public_url) (path) };
                             @for language in Language::iter().filter(|_| !about.is_english) {
@@ -138,7 +138,7 @@ impl Page {
                         meta property="og:site_name" content=(site);
                         meta property="og:title" content=(title.as_ref().map_or_else(|| site.to_string(), |title| shown(title)));
                         meta property="og:description" content=(description);
-                        @match about.card.as_ref().filter(|_| is_reached) {
+                        @match about.card.as_ref().filter(|_| *has_public_url) {
                             Some(card) => {
                                 @let (width, height) = BannerSize::Card.pixels();
                                 meta property="og:image" content={ (public_url) (card) };

@@ -42,7 +42,7 @@ pub(super) async fn robots(State(context): State<Arc<WebContext>>) -> Result<Res
         "# Results of searches, and what is for programs.\nUser-agent: *\nDisallow: /search\n{searches}\
          Disallow: /api/v1/\nDisallow: /metrics\n"
     );
-    if context.public_url.is_of_other_machines() {
+    if context.has_public_url {
         text += &format!("\nSitemap: {}/sitemap.xml\n", context.public_url);
     }
     answer("text/plain; charset=utf-8", text.into_bytes(), XML_MAX_AGE_S)
