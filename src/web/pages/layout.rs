@@ -113,7 +113,6 @@ impl Page {
             about.description.as_ref().map_or_else(|| site_description(identity), |text| shown(text).into());
         let icon = identity.logo.as_ref().map_or(("/icon.svg", "image/svg+xml"), |logo| ("/logo", logo.content_type));
         let (chosen, prefix) = (Chosen::of_visitor(), Chosen::of_visitor().prefix());
-        let is_reached = public_url.is_of_other_machines();
         let query = about.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
         let path = format!("{}{query}", about.path.as_deref().unwrap_or(uri.path()));
         let page = html! {
@@ -403,7 +402,10 @@ fn what_to_do(uri: &Uri, problem: &Problem) -> Markup {
     let is_missing = matches!(problem.kind, ProblemKind::NotFound | ProblemKind::Removed);
     let is_of = |folders: &[&str]| folders.iter().any(|folder| uri.path().starts_with(folder));
     let has_window = uri.query().is_some_and(|query| query.split('&').any(|part| part.starts_with("window=")));
-    let is_of_window = has_window && ["window", "week "].iter().any(|word| problem.detail.contains(word));
+    // Names of games and hosts may have these words.
+    let is_of_name = ["server ", "no server "].iter().any(|start| problem.detail.starts_with(start));
+    let is_of_window =
+        has_window && !is_of_name && ["window", "week "].iter().any(|word| problem.detail.contains(word));
     html! {
         @match () {
             () if is_of_window && problem.kind != ProblemKind::Busy && is_of(&["/servers/", "/games/", "/tags/", "/embed/boards/"]) => p {
