@@ -100,9 +100,12 @@ fn kept(parameters: &Parameters, order: ServerOrder) -> String {
 /// A value of a filter, its text, and how many servers online have it.
 type FilterOption = (String, String, u64);
 
-fn options(groups: &[GroupOverview], text: impl Fn(&str) -> String) -> Vec<FilterOption> {
+/// The groups with the most players, and the one that is chosen.
+fn options(groups: &[GroupOverview], chosen: &str, text: impl Fn(&str) -> String) -> Vec<FilterOption> {
     let option = |group: &GroupOverview| (group.name.clone(), text(&group.name), group.servers_online);
-    let mut options: Vec<FilterOption> = most_played(groups).iter().map(option).collect();
+    let shown = most_played(groups);
+    let others = groups[shown.len()..].iter().filter(|group| group.name == chosen);
+    let mut options: Vec<FilterOption> = shown.iter().chain(others).map(option).collect();
     options.sort_by_key(|(_, text, _)| text.to_lowercase());
     options
 }
@@ -142,9 +145,9 @@ fn filters(parameters: &Parameters, order: ServerOrder, overview: &Overview, cou
     html! {
         form .filters action="/servers" {
             (field("text", &text!("servers-contains"), &parameters.text))
-            (choice("game", &text!("game"), &parameters.game, &options(&overview.games, |game| names::plain_game(game, None))))
+            (choice("game", &text!("game"), &parameters.game, &options(&overview.games, &parameters.game, |game| names::plain_game(game, None))))
             (field("map", &text!("map"), &parameters.map))
-            (choice("tag", &text!("tag"), &parameters.tag, &options(&overview.tags, shown_name)))
+            (choice("tag", &text!("tag"), &parameters.tag, &options(&overview.tags, &parameters.tag, shown_name)))
             @if !countries.is_empty() { (choice("country", &text!("country"), &parameters.country, &of_countries)) }
             div {
                 label for="filter-state" { (text!("servers-state")) }
