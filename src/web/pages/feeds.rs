@@ -67,7 +67,7 @@ async fn feed(context: &WebContext, scope: Scope, name: &str, page: &str) -> Res
             // The week was deleted meanwhile.
             Err(Problem { kind: ProblemKind::NotFound | ProblemKind::Conflict, .. }) => (),
             // The boards of older weeks are not in memory yet: now they are being built.
-            Err(Problem { kind: ProblemKind::Busy, .. }) => {
+            Err(Problem { kind: ProblemKind::Busy, .. }) if !entries.is_empty() => {
                 max_age_s = INCOMPLETE_MAX_AGE_S;
                 break;
             }

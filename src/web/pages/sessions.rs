@@ -115,7 +115,7 @@ pub(super) fn companions(companions: &[Companion]) -> Markup {
                     @for (n, Companion { player_key, name, display, together_ms }) in companions.iter().enumerate() {
                         @if n > 0 { ", " }
                         a href={ "/players/" (player_key) } { (names::player(display, name)) } " "
-                        small .soft { "(" (duration(*together_ms)) ")" }
+                        small .soft { "(" (length(*together_ms, 2)) ")" }
                     }
                 }))
             }
