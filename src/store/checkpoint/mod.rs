@@ -2,7 +2,7 @@
 //!
 //! A checkpoint writes the changes since the one before to a *delta* (`file`), waits until it is on disk, and
 //! only then changes the database, which serves reads. The first file is a *base*: it has all records. When
-//! the deltas have half the size of the base, another thread merges all of them into the next base, reads
+//! the deltas are twice as large as the base, another thread merges all of them into the next base, reads
 //! it back, and removes the older files. The files `checkpoints/N.base` and `N.delta` are numbered; a base
 //! has the number of the last delta in it.
 //!
@@ -95,6 +95,8 @@ pub(super) struct CheckpointFiles {
     merge: Option<Merge>,
     /// Whether the older files have something that must be removed.
     is_merge_requested: bool,
+    /// The next base is perhaps much larger than the last one.
+    has_merge_failed: bool,
     /// A merge has found damage. The database has what the files had.
     is_damaged: bool,
 }
@@ -114,8 +116,14 @@ impl CheckpointFiles {
     }
 
     fn of(dir: PathBuf, found: Vec<CheckpointFile>) -> Result<CheckpointFiles, StoreError> {
-        let mut opened =
-            CheckpointFiles { dir, files: found, merge: None, is_merge_requested: false, is_damaged: false };
+        let mut opened = CheckpointFiles {
+            dir,
+            files: found,
+            merge: None,
+            is_merge_requested: false,
+            has_merge_failed: false,
+            is_damaged: false,
+        };
         // What is before the newest base was merged into it.
         let base = opened.files.iter().rposition(|file| file.kind == Kind::Base);
         opened.files.drain(..base.unwrap_or(0));
@@ -262,12 +270,21 @@ impl CheckpointFiles {
         is_due && !deltas.is_empty() && self.merge.is_none()
     }
 
-    /// Begins to merge the files. The database must have their changes. Without space for one and a half bases and `reserve`
-    /// bytes the files stay: most changes replace others, so the next base is hardly larger. A merge that needs more ends
-    /// itself ([`merge`]).
+    /// Bytes that the next base is expected to have at most: one and a half times those of the last one, because most changes
+    /// replace others. If a merge has failed, the bytes of all files: it cannot be larger.
+    fn merge_bytes(&self) -> u64 {
+        match self.has_merge_failed {
+            true => self.files.iter().map(|file| file.bytes).sum(),
+            false => self.files.first().map_or(0, |base| base.bytes / 2 * 3),
+        }
+    }
+
+    /// Begins to merge the files. The database must have their changes. Without space for the next base and `reserve` bytes
+    /// the files stay. A merge that needs more than expected ends itself ([`merge`]).
     pub(super) fn begin_merge(&mut self, reserve: u64) {
-        let bytes = self.files.first().map_or(0, |base| base.bytes / 2 * 3);
-        if let Err(error) = check_space(&self.dir, bytes.saturating_add(reserve)) {
+        // Writing pauses while less than `reserve` is free. A merge must not cause that.
+        let reserve = reserve.saturating_add(reserve / 16);
+        if let Err(error) = check_space(&self.dir, self.merge_bytes().saturating_add(reserve)) {
             return warn_not_merged(&error.with_causes());
         }
         self.is_merge_requested = false;
@@ -303,7 +320,7 @@ impl CheckpointFiles {
         }
     }
 
-    /// Replaces the merged files. A failed merge costs disk space only: it is repeated.
+    /// Replaces the merged files. A failed merge costs disk space only: it is repeated when there is space for all of it.
     fn end_merge(&mut self, merge: Merge) {
         let base = match merge.thread.join() {
             Ok(Ok(base)) => base,
@@ -315,7 +332,10 @@ impl CheckpointFiles {
                 self.is_damaged = true;
                 return;
             }
-            Ok(Err(error)) => return warn_not_merged(&error.with_causes()),
+            Ok(Err(error)) => {
+                self.has_merge_failed = true;
+                return warn_not_merged(&error.with_causes());
+            }
             Err(_) => return warn_not_merged("its thread panicked"),
         };
         self.begin_with(base);
@@ -323,6 +343,7 @@ impl CheckpointFiles {
 
     /// Replaces the files until a base by it.
     fn begin_with(&mut self, base: CheckpointFile) {
+        self.has_merge_failed = false;
         let is_merged = |file: &CheckpointFile| file.number <= base.number;
         let merged: Vec<CheckpointFile> =
             self.files.iter().copied().filter(|file| is_merged(file) && *file.name() != *base.name()).collect();

@@ -92,6 +92,26 @@ fn merge_while_files_are_written_keeps_their_changes() {
 }
 
 #[test]
+fn merge_that_did_not_fit_needs_space_for_all_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = CheckpointFiles::open(dir.path()).unwrap();
+    for n in [1_u32, 1_000, 1_000] {
+        let changes = (0..n).map(|key| (key.to_be_bytes().to_vec(), Some(n.to_be_bytes().to_vec())));
+        files.write(&[], changes).unwrap();
+    }
+    let all_bytes: u64 = files.files.iter().map(|file| file.bytes).sum();
+    assert_eq!(files.merge_bytes(), files.files[0].bytes / 2 * 3, "hardly more than the base");
+    let full = StoreError::NoDiskSpace { dir: dir.path().to_owned(), needed: 1, free: 0, advice: "" };
+    let thread = std::thread::spawn(|| Err(full));
+    files.merge = Some(Merge { is_cancelled: Arc::default(), thread });
+    files.finish_merge();
+    assert_eq!(files.merge_bytes(), all_bytes);
+    files.begin_merge(0);
+    files.finish_merge();
+    assert_eq!((files.files.len(), files.merge_bytes()), (1, files.files[0].bytes / 2 * 3), "merged");
+}
+
+#[test]
 fn what_a_killed_merge_leaves_is_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = CheckpointFiles::open(dir.path()).unwrap();
