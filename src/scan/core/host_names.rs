@@ -61,18 +61,14 @@ pub(super) struct HostNames {
     failures: u32,
 }
 
-#[derive(Debug)]
-enum CacheEntry {
-    Known {
-        known: Known,
-        /// Time since the start.
-        until: Duration,
-    },
-    Pending {
-        tokens: Vec<ScanToken>,
-        /// What was known before.
-        before: Option<Known>,
-    },
+#[derive(Debug, Default)]
+struct CacheEntry {
+    /// `None`: no look-up has ended yet.
+    known: Option<Known>,
+    /// Until then it is used without another look-up. Time since the start.
+    until: Duration,
+    /// The scans that wait for the look-up in the queue or in progress; `None`: there is none.
+    waiting: Option<Vec<ScanToken>>,
 }
 
 /// What is known of a name.
@@ -91,12 +87,23 @@ impl Known {
         now < self.looked_up + STALE_MAX
     }
 
+    /// No name server has answered again.
+    fn without_answer(mut self, now: Duration) -> Known {
+        self.is_stale = true;
+        if !self.is_recent(now) {
+            self.addresses = Addresses::default();
+        }
+        self
+    }
+
     /// The addresses, or why a scan without them is a miss.
     fn answer(&self, now: Duration) -> Result<Addresses, MissReason> {
-        match () {
-            () if !self.addresses.ips.is_empty() => Ok(self.addresses.clone()),
-            () if self.is_stale && self.is_recent(now) => Err(MissReason::LookupFailed),
-            () => Err(MissReason::Unresolved),
+        if !self.addresses.ips.is_empty() {
+            Ok(self.addresses.clone())
+        } else if self.is_stale && self.is_recent(now) {
+            Err(MissReason::LookupFailed)
+        } else {
+            Err(MissReason::Unresolved)
         }
     }
 }
@@ -152,26 +159,47 @@ impl HostNames {
         let is_slow = self.failures >= FAILURES_MIN || self.queue.len() >= LOOKUPS_MAX;
         let is_used =
             |before: &Known| (is_slow || before.is_stale) && before.is_recent(now) && !before.addresses.ips.is_empty();
-        match self.names.get_mut(host) {
-            Some(CacheEntry::Known { known, until }) if *until > now => return Some(known.answer(now)),
-            Some(CacheEntry::Pending { before: Some(before), .. }) if is_used(before) => {
-                return Some(before.answer(now));
-            }
-            Some(CacheEntry::Pending { tokens, .. }) => {
-                tokens.push(token);
-                return None;
-            }
-            _ => {}
+        let is_silent = self.are_servers_silent();
+        if !self.names.contains_key(host) {
+            self.names.insert(host.to_owned(), CacheEntry::default());
         }
-        let before = match self.names.remove(host) {
-            Some(CacheEntry::Known { known, .. }) => Some(known),
-            _ => None,
-        };
-        let used = before.as_ref().filter(|before| is_used(before)).map(|before| before.answer(now));
-        let tokens = if used.is_some() { Vec::new() } else { vec![token] };
-        self.names.insert(host.to_owned(), CacheEntry::Pending { tokens, before });
-        self.queue.push_back(host.to_owned());
-        used
+        let entry = self.names.get_mut(host).expect("it was inserted");
+        if entry.waiting.is_none() {
+            if let Some(known) = entry.known.as_ref().filter(|_| entry.until > now) {
+                return Some(known.answer(now));
+            }
+            self.queue.push_back(host.to_owned());
+        }
+        let waiting = entry.waiting.get_or_insert_default();
+        match &entry.known {
+            Some(before) if is_used(before) => Some(before.answer(now)),
+            before if is_silent => Some(answer_of_silent_servers(before.as_ref(), now)),
+            _ => {
+                waiting.push(token);
+                None
+            }
+        }
+    }
+
+    /// Whether name servers probably do not answer, and many look-ups wait for them: each takes seconds. A scan that waited
+    /// for one would only take the place of others.
+    fn are_servers_silent(&self) -> bool {
+        self.failures >= FAILURES_MIN && self.lookups + self.queue.len() >= LOOKUPS_MAX
+    }
+
+    /// The scans that waited for look-ups in the queue when the name servers turned out to be silent, and what they get.
+    pub fn take_hopeless(&mut self, now: Duration) -> Vec<(ScanToken, Result<Addresses, MissReason>)> {
+        let mut hopeless = Vec::new();
+        // Later ones do not begin to wait.
+        if self.failures != FAILURES_MIN || !self.are_servers_silent() {
+            return hopeless;
+        }
+        for host in &self.queue {
+            let Some(CacheEntry { known, waiting: Some(waiting), .. }) = self.names.get_mut(host) else { continue };
+            let answer = answer_of_silent_servers(known.as_ref(), now);
+            hopeless.extend(waiting.drain(..).map(|token| (token, answer.clone())));
+        }
+        hopeless
     }
 
     /// The next name to look up. Its result is given to [`HostNames::complete`].
@@ -193,10 +221,7 @@ impl HostNames {
     ) -> (Vec<ScanToken>, Result<Addresses, MissReason>) {
         self.lookups -= 1;
         self.failures = if result.is_failure { self.failures.saturating_add(1) } else { 0 };
-        let (tokens, before) = match self.names.remove(&result.host) {
-            Some(CacheEntry::Pending { tokens, before }) => (tokens, before),
-            _ => (Vec::new(), None),
-        };
+        let CacheEntry { known: before, waiting, .. } = self.names.remove(&result.host).unwrap_or_default();
         let is_new = !result.is_failure && !result.addresses.ips.is_empty();
         let until = now + if is_new { ttl } else { ttl.min(NEGATIVE_TTL_MAX) };
         // A port that is known is better than none.
@@ -204,29 +229,33 @@ impl HostNames {
         let is_kept = |before: &Known| {
             result.is_failure || result.is_service_unknown && before.is_recent(now) && has_port(before)
         };
-        let mut known = match before.filter(is_kept) {
-            Some(before) => Known { is_stale: true, ..before },
+        let known = match before.filter(is_kept) {
+            Some(before) => before.without_answer(now),
             None => Known { looked_up: now, addresses: result.addresses, is_stale: result.is_failure },
         };
-        if !known.is_recent(now) {
-            known.addresses = Addresses::default();
-        }
         let answer = known.answer(now);
-        self.names.insert(result.host, CacheEntry::Known { known, until });
-        (tokens, answer)
+        self.names.insert(result.host, CacheEntry { known: Some(known), until, waiting: None });
+        (waiting.unwrap_or_default(), answer)
     }
 
     /// Removes names that were not asked for since they expired, unless what is known of them may still be of use.
     pub fn remove_expired(&mut self, now: Duration) {
-        let is_kept = |entry: &CacheEntry| match entry {
-            // Two scans of a server may be a day apart. Since when its name servers are silent must not be forgotten meanwhile.
-            CacheEntry::Known { known, until } if known.is_stale => *until + 2 * STALE_MAX > now,
-            CacheEntry::Known { known, until } if known.addresses.ips.is_empty() => *until > now,
-            CacheEntry::Known { known, .. } => known.is_recent(now),
-            CacheEntry::Pending { .. } => true,
+        let is_kept = |CacheEntry { known, until, waiting }: &CacheEntry| {
+            let is_useful = |known: &Known| match known.is_stale {
+                // Two scans of a server may be a day apart. Since when its name servers are silent must not be forgotten meanwhile.
+                true => *until + 2 * STALE_MAX > now,
+                false if known.addresses.ips.is_empty() => *until > now,
+                false => known.is_recent(now),
+            };
+            waiting.is_some() || known.as_ref().is_some_and(is_useful)
         };
         self.names.retain(|_, entry| is_kept(entry));
     }
+}
+
+/// What a scan gets that does not wait for silent name servers.
+fn answer_of_silent_servers(before: Option<&Known>, now: Duration) -> Result<Addresses, MissReason> {
+    before.map_or(Err(MissReason::LookupFailed), |before| before.clone().without_answer(now).answer(now))
 }
 
 #[cfg(test)]

@@ -186,6 +186,9 @@ impl ScanCore {
                 for token in tokens {
                     self.on_resolved(token, answer.clone());
                 }
+                for (token, answer) in self.host_names.take_hopeless(now.elapsed) {
+                    self.on_resolved(token, answer);
+                }
             }
             Input::Connected(token) => self.on_connected(token),
             Input::Received { token, bytes } => self.on_received(token, bytes),

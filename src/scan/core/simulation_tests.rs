@@ -590,6 +590,57 @@ fn silence_of_name_servers_is_no_miss_of_the_server() {
 }
 
 #[test]
+fn silent_name_servers_do_not_fill_the_scanner() {
+    const NAMES: u64 = 2_000;
+    let mut world = World::new(ScanSettings { scans_in_flight_max: 100, ..settings() }, 20, mixed, &PERFECT, 6);
+    let url = |n: u64| ServerUrl::parse(&format!("quake3://n{n}.test:27960")).unwrap();
+    let (mut requested, mut outcomes, mut looked_up) = (0, Vec::new(), Vec::new());
+    let mut request_all = |world: &mut World| {
+        loop {
+            outcomes.extend(world.core.take_outcomes(usize::MAX));
+            if !world.core.has_capacity() || requested == NAMES {
+                return (requested, outcomes.len());
+            }
+            requested += 1;
+            world.request(requested, url(requested), ScanMode::Normal);
+        }
+    };
+    let mut look_up = |world: &mut World| {
+        let hosts: Vec<String> = std::iter::from_fn(|| world.core.next_lookup()).collect();
+        looked_up.extend(hosts.iter().cloned());
+        hosts
+    };
+    assert_eq!(request_all(&mut world), (100, 0), "all wait for the name servers");
+    let hosts = look_up(&mut world);
+    world.now += MS(10_000);
+    for host in hosts {
+        world.handle(Input::Resolved(LookupResult::failure(host)));
+    }
+    let (requested, ended) = request_all(&mut world);
+    assert_eq!(requested, NAMES);
+    assert!(ended >= NAMES as usize - 64, "{ended} have ended: the others wait for a look-up that is in progress");
+    // Another server is scanned meanwhile.
+    assert!(world.core.has_capacity());
+    // All names are looked up, and found as soon as a name server answers.
+    loop {
+        let hosts = look_up(&mut world);
+        if hosts.is_empty() {
+            break;
+        }
+        for host in hosts {
+            world.handle(Input::Resolved(LookupResult::new(host, [IpAddr::from([10, 0, 0, 1])])));
+        }
+    }
+    looked_up.sort_unstable();
+    looked_up.dedup();
+    assert_eq!(looked_up.len() as u64, NAMES);
+    world.request(NAMES + 1, url(NAMES), ScanMode::Normal);
+    assert!(world.core.next_lookup().is_none());
+    let last = world.core.take_outcomes(usize::MAX).pop().unwrap();
+    assert_eq!(last.result.map_err(|miss| miss.reason), Err(MissReason::NotPublic), "its address is known");
+}
+
+#[test]
 fn addresses_of_a_host_name_are_tried_in_order() {
     let (closed, open) = (address_of(9), address_of(13));
     assert_eq!((mixed(9), mixed(13), closed.port()), (Kind::Closed, Kind::Liar, open.port()));
