@@ -23,6 +23,13 @@ const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(60);
 /// the silence of name servers is not the fault of a server without a known address, either.
 const STALE_MAX: Duration = Duration::from_secs(86_400);
 
+/// Since when the name servers of a name are silent is known for so long after the last look-up: longer than the longest interval of
+/// a class, 28 days.
+const SILENCE_KEPT: Duration = Duration::from_secs(30 * 86_400);
+
+/// With more names, it is known for two days only.
+const NAMES_MAX: usize = 100_000;
+
 /// After so many failed look-ups in succession, name servers probably do not answer at all. A single one may be of a broken domain.
 const FAILURES_MIN: u32 = 3;
 
@@ -240,14 +247,14 @@ impl HostNames {
 
     /// Removes names that were not asked for since they expired, unless what is known of them may still be of use.
     pub fn remove_expired(&mut self, now: Duration) {
+        let kept = if self.names.len() > NAMES_MAX { 2 * STALE_MAX } else { SILENCE_KEPT };
         let is_kept = |CacheEntry { known, until, waiting }: &CacheEntry| {
             let is_useful = |known: &Known| match known.is_stale {
-                // Two scans of a server may be a day apart. Since when its name servers are silent must not be forgotten meanwhile.
-                true => *until + 2 * STALE_MAX > now,
-                false if known.addresses.ips.is_empty() => *until > now,
-                false => known.is_recent(now),
+                // Since when its name servers are silent must not be forgotten between two scans.
+                true => *until + kept > now,
+                false => !known.addresses.ips.is_empty() && known.is_recent(now),
             };
-            waiting.is_some() || known.as_ref().is_some_and(is_useful)
+            waiting.is_some() || *until > now || known.as_ref().is_some_and(is_useful)
         };
         self.names.retain(|_, entry| is_kept(entry));
     }
@@ -406,6 +413,21 @@ mod tests {
         };
         assert_eq!([0, 1, 23].map(&mut failure_after), [MissReason::LookupFailed; 3]);
         assert_eq!([24, 25, 49, 73].map(&mut failure_after), [MissReason::Unresolved; 4], "also of daily scans");
-        assert_eq!(failure_after(200), MissReason::LookupFailed, "nobody has asked for it for long");
+        assert_eq!(failure_after(73 + 28 * 24), MissReason::Unresolved, "also of scans every four weeks");
+        assert_eq!(failure_after(70 * 24), MissReason::LookupFailed, "nobody has asked for it for long");
+    }
+
+    #[test]
+    fn address_is_used_for_its_whole_time_though_that_is_longer_than_a_day() {
+        let (mut names, week, answer) = (HostNames::default(), 7 * STALE_MAX, Ok(known(&["9.9.9.9"])));
+        assert_eq!(names.resolve(MS(0), "a.test", 1), None);
+        names.next_lookup().expect("it is new");
+        _ = names.complete(MS(0), LookupResult::new("a.test".to_owned(), [ip("9.9.9.9")]), week);
+        for now in [STALE_MAX, week - MS(1)] {
+            names.remove_expired(now);
+            assert_eq!(names.resolve(now, "a.test", 2), Some(answer.clone()), "at {now:?}");
+        }
+        names.remove_expired(week);
+        assert_eq!((names.resolve(week, "a.test", 3), names.next_lookup().as_deref()), (None, Some("a.test")));
     }
 }
