@@ -163,6 +163,8 @@ pub fn run(config: Config, file: Option<PathBuf>, log: LogFilter) -> anyhow::Res
     match started {
         Ok(Some((daemon, stop, hangup))) => {
             let result = runtime.block_on(daemon.run_until_stopped(stop.clone(), hangup));
+            // Look-ups in progress must not delay the exit: their name servers may be silent.
+            runtime.shutdown_background();
             match &result {
                 Err(error) if is_mended_by_a_start(error) && stop.is_cancelled() => {
                     tracing::warn!("{error:#}; the next start mends it");

@@ -13,7 +13,8 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-use crate::sandbox::{Daemon, Sandbox, copy_of_program, wait_for};
+use crate::sandbox::{Daemon, Sandbox, copy_of_program, wait_for, wait_until};
+use crate::shim::{Shim, as_strs};
 
 /// A sandbox whose daemon has every optional part on.
 fn with_every_part(extra: &str) -> Sandbox {
@@ -244,6 +245,19 @@ fn stop_right_after_the_start_succeeds() {
         let log = daemon.stop();
         assert!(log.contains("stopped; all state is on disk") && !log.contains("unexpectedly"), "{log}");
     }
+}
+
+/// The daemon would wait for ever: the library does not let the look-up end.
+#[test]
+fn look_up_in_progress_does_not_delay_the_stop() {
+    let sandbox = Sandbox::new("");
+    let (shim, silent) = (Shim::new(&sandbox.state()), sandbox.path("silent"));
+    fs::write(&silent, "").unwrap();
+    let env = shim.env(&[("SHIM_SILENT", silent.to_str().unwrap())]);
+    let daemon = sandbox.start_with_env(&as_strs(&env));
+    sandbox.ok(["servers", "add", "quake3://name.invalid:27960"]);
+    wait_until("the name is looked up", || fs::read_to_string(&silent).unwrap() == "name.invalid\n");
+    daemon.stop();
 }
 
 #[test]

@@ -11,12 +11,15 @@
  *   SHIM_FAIL_AFTER the number of such calls that succeed before that; default 0
  *   SHIM_SYNCED     a file. The kernel reports that the clock is synchronised while it exists, and that it is
  *                   not otherwise.
+ *   SHIM_SILENT     a file. While it exists, look-ups of host names wait, as for a name server that does not answer.
+ *                   The first one writes into it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +135,21 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 ssize_t pwrite64(int fd, const void *data, size_t len, off64_t offset)
 {
     return fails("write", fd) ? -1 : REAL(pwrite64)(fd, data, len, offset);
+}
+
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    const char *silent = getenv("SHIM_SILENT");
+    int fd = silent && host ? open(silent, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        dprintf(fd, "%s\n", host);
+        close(fd);
+    }
+    while (fd >= 0 && access(silent, F_OK) == 0) {
+        struct timespec rest = {0, 100000000};
+        nanosleep(&rest, NULL);
+    }
+    return REAL(getaddrinfo)(host, service, hints, found);
 }
 
 int adjtimex(struct timex *timex)

@@ -58,14 +58,17 @@ pub struct ScannerOptions {
 /// Scans until SIGTERM or SIGINT.
 pub fn run(options: ScannerOptions) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let stop = shutdown::on_signal()?;
         let process = Process::start(options)?;
         tokio::select! {
             ended = process.work() => ended,
             () = stop.cancelled() => Ok(()),
         }
-    })
+    });
+    // Look-ups in progress must not delay the exit: their name servers may be silent.
+    runtime.shutdown_background();
+    result
 }
 
 struct Process {

@@ -13,7 +13,8 @@ use crate::model::ServerUrl;
 use crate::scan::outcome::MissReason;
 use crate::scan::target::MINECRAFT_PORT;
 
-/// Concurrent look-ups. Each blocks a thread until the name server replies.
+/// Concurrent look-ups. Each blocks a thread until the name server replies, or the system's resolver gives up, which may be after
+/// the look-up has timed out.
 const LOOKUPS_MAX: usize = 64;
 
 /// A name without an address is looked up again after at most this time.
