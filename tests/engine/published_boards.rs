@@ -125,12 +125,23 @@ fn hour_that_ended_too_early_by_the_clock_is_published_when_it_ends() {
 fn ended_windows_are_published_again_when_their_rows_were_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let mut state = played(dir.path());
-    let window = state.engine.model().begun_windows().into_iter().find(|window| window.week().is_none()).unwrap();
-    let state_of = |window| WindowState { window, start_ms: FROM_MS, end_ms: FROM_MS + HOUR_MS };
-    state.apply_rebuild(&RebuildStep::Begin { windows: vec![state_of(window)] }).unwrap();
-    assert_eq!(published(&mut state), set(&[]));
-    state.apply_rebuild(&RebuildStep::End {}).unwrap();
-    state.handle(Event::Tick { now_ms: FROM_MS + 151 * MINUTE_MS }).unwrap();
+    let windows: Vec<_> =
+        state.engine.model().begun_windows().into_iter().filter(|window| window.week().is_none()).take(2).collect();
+    let state_of = |n: usize| {
+        let start_ms = FROM_MS + n as i64 * HOUR_MS;
+        WindowState { window: windows[n], start_ms, end_ms: start_ms + HOUR_MS }
+    };
+    let mut apply = |step: RebuildStep| {
+        state.apply_rebuild(&step).unwrap();
+        state.handle(Event::Tick { now_ms: FROM_MS + 151 * MINUTE_MS }).unwrap();
+        published(&mut state)
+    };
+    assert_eq!(apply(RebuildStep::Begin { windows: vec![state_of(0)] }), set(&[]));
     let with_next = ["2025-11-30T22Z", "2025-11-30T23Z"];
-    assert_eq!(published(&mut state), set(&with_next), "positions of the hour before");
+    assert_eq!(apply(RebuildStep::End {}), set(&with_next), "positions of the hour before");
+    // One is given up while the other goes on.
+    assert_eq!(apply(RebuildStep::Begin { windows: vec![state_of(0), state_of(1)] }), set(&[]));
+    let before = apply(RebuildStep::GiveUp { windows: vec![windows[0]] });
+    let after = apply(RebuildStep::End {});
+    assert!(before.contains(with_next[0]) && after.contains(with_next[1]), "{before:?}, {after:?}");
 }

@@ -606,7 +606,7 @@ impl EngineThread {
         };
         drop(reading);
         let is_recorded = |state: &WindowState| from_ms.is_some_and(|from_ms| state.start_ms >= from_ms);
-        let (recorded, lost): (Vec<WindowState>, Vec<WindowState>) = recomputed.into_iter().partition(is_recorded);
+        let lost: Vec<WindowState> = recomputed.into_iter().filter(|state| !is_recorded(state)).collect();
         if lost.is_empty() {
             return Ok(());
         }
@@ -615,10 +615,7 @@ impl EngineThread {
             windows = labels.join(", "),
             "windows are not recomputed: they begin before the log of this engine, and keep the rows that they have"
         );
-        let step = match recorded.is_empty() && model.types_to_rebuild().is_empty() {
-            true => RebuildStep::End {},
-            false => RebuildStep::GiveUp { windows: lost.iter().map(|state| state.window).collect() },
-        };
+        let step = RebuildStep::GiveUp { windows: lost.iter().map(|state| state.window).collect() };
         // No scan that follows is earlier.
         self.log.append(&LogEvent::Rebuild { t_ms: self.last_outcome_ms, step: step.clone() });
         self.state.apply_rebuild(&step)?;

@@ -85,6 +85,8 @@ impl GlobalState {
     pub(super) fn give_up_import(&mut self, windows: &[WindowKey]) {
         self.drop_imported_boards();
         self.meta.importing.retain(|window| !windows.contains(window));
+        // As at the end of an import: some of their rows may have been replaced.
+        self.enqueue_boards_of_ended(|window| windows.contains(&window));
         self.pending.meta = true;
     }
 
