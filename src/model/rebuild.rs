@@ -17,8 +17,8 @@ pub enum RebuildStep {
     Types {
         from_ms: Option<i64>,
     },
-    /// The rows of these windows are replaced from now on, one server after the other. Until the end, a week
-    /// among them is not closed.
+    /// The rows of these windows are replaced from now on, one server after the other. Until the end, or until it is given up,
+    /// a week among them is not closed.
     Begin {
         windows: Vec<WindowState>,
     },

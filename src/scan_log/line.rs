@@ -357,6 +357,7 @@ mod tests {
             r#"{"t":1,"settings":{"elo.k":25.5,"names.ignore":["a"]}}"#,
             r#"{"t":1,"rebuild":"begin","windows":[{"window":{"kind":0,"index":0},"start_ms":-9223372036854775808,"end_ms":9223372036854775807}]}"#,
             r#"{"t":1,"rebuild":"players","window":{"kind":3,"index":9},"players":[{"game":"g","name":"a","servers":["quake3://127.0.0.1:27960"],"game_rating":{"elo":999.9999999999999,"rounds":1,"sure":1,"at_ms":7},"tag_ratings":[]}]}"#,
+            r#"{"t":1,"rebuild":"give_up","windows":[{"kind":3,"index":9}]}"#,
             r#"{"t":1,"rebuild":"end"}"#,
         ] {
             let mut out = Vec::new();
