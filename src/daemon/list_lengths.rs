@@ -50,12 +50,15 @@ impl ListLengths {
         }
     }
 
-    /// A list was applied. An empty or incomplete one is no measure for the next one, which may be complete.
+    /// A list was applied. An empty one is no measure for the next one. An incomplete one is only if no list was complete,
+    /// and may be a tenth of the whole.
     pub(super) fn set(&mut self, list: &ListUrl, servers: usize, is_complete: bool) {
-        if servers == 0 || !is_complete {
+        let key = key_of(list);
+        if servers == 0 || !is_complete && self.servers.contains_key(&key) {
             return;
         }
-        if self.servers.insert(key_of(list), servers) == Some(servers) {
+        let length = if is_complete { servers } else { GROWTH_MAX * servers };
+        if self.servers.insert(key, length) == Some(length) {
             return;
         }
         if let Err(error) = self.write() {
@@ -108,13 +111,16 @@ mod tests {
     }
 
     #[test]
-    fn empty_or_incomplete_list_is_no_measure_for_a_complete_one() {
+    fn incomplete_list_may_be_a_tenth_of_the_whole_and_an_empty_one_is_no_measure() {
         let dir = tempfile::tempdir().unwrap();
         let list = url("dpmaster://a/68");
         let mut lengths = ListLengths::open(dir.path());
         lengths.set(&list, 0, true);
+        assert_eq!(lengths.check(&list, 50_000, 0), Ok(()));
         lengths.set(&list, 200, false);
+        lengths.set(&list, 900, false);
         assert_eq!(lengths.check(&list, 3_500, 0), Ok(()), "the first complete list");
+        assert_eq!(lengths.check(&list, 20_001, 0), Err(2_000));
         lengths.set(&list, 3_500, true);
         lengths.set(&list, 200, false);
         assert_eq!(lengths.check(&list, 35_000, 0), Ok(()));
