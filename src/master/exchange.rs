@@ -264,6 +264,9 @@ mod tests {
         pause: Duration::from_millis(400),
     };
 
+    /// No test listens at a port below 1024.
+    const CLOSED: &str = "127.9.97.1:1";
+
     const HEAD: &[u8] = b"\xff\xff\xff\xffgetserversResponse";
 
     fn part(entries: &[u8]) -> Vec<u8> {
@@ -450,14 +453,13 @@ mod tests {
         let (url, serving) = master("quake2master", "", vec![vec![b"\xff\xff\xff\xffd\n".to_vec()]]).await;
         assert!(matches!(error(&url).await, MasterError::NotAList { datagrams: 1, .. }));
         serving.abort();
-        let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
-        let url = format!("dpmaster://{closed}/68").parse().expect("a URL");
+        let url = format!("dpmaster://{CLOSED}/68").parse().expect("a URL");
         assert!(matches!(error(&url).await, MasterError::Socket { .. }));
     }
 
     #[tokio::test]
     async fn next_address_of_a_master_is_queried_if_the_first_does_not_answer() {
-        let closed = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+        let closed = CLOSED.parse().expect("an address");
         let silent = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
         let silent_address = silent.local_addr().expect("bound");
         let (url, serving) = master("dpmaster", "/68", vec![vec![part(b"\\\x01\x01\x01\x01\0\x05\\EOT\0\0\0")]]).await;

@@ -105,6 +105,9 @@ mod tests {
     const FAST: TextLimits =
         TextLimits { connect: Duration::from_secs(5), total: Duration::from_millis(300), bytes_max: 1_000 };
 
+    /// No test listens at a port below 1024.
+    const CLOSED: &str = "127.9.97.1:1";
+
     /// What a master does after it has sent everything.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum After {
@@ -187,15 +190,14 @@ mod tests {
             let error = fetch_from(TextMaster::Sauerbraten, pieces, after).await.expect_err(want).to_string();
             assert!(error.contains(want), "{error}");
         }
-        let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
-        let url = format!("cube2master://{closed}").parse().expect("a URL");
+        let url = format!("cube2master://{CLOSED}").parse().expect("a URL");
         let error = fetch(&url, TextMaster::Sauerbraten, FAST).await.expect_err("no list");
         assert!(matches!(error, MasterError::Socket { .. }), "{error}");
     }
 
     #[tokio::test]
     async fn next_address_of_a_master_is_queried_if_the_first_does_not_answer() {
-        let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+        let closed = CLOSED.parse().expect("an address");
         let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let (url, serving) = master("cube2master", &[&b"addserver 1.1.1.1 28785\n\0"[..]], After::Close);
         let last = resolve(&url).await.expect("an address")[0];

@@ -527,7 +527,9 @@ async fn requests_beyond_scans_in_flight_max_wait() {
     let urls: Vec<_> = servers.iter().map(|server| server.url("quake3")).collect();
     let packets = || servers.iter().map(|server| server.received().len()).sum::<usize>();
     let observe = async {
+        let began = Instant::now();
         while packets() < 2 {
+            assert!(began.elapsed() < Duration::from_secs(300), "two scans have not begun");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clqd::fleet::FaultShares;
 
@@ -360,7 +359,11 @@ fn engines_wait_for_their_database() {
     server.kill();
     engines.daemons[leader].as_ref().unwrap().wait_for_log("scans are kept in memory until the log of the cluster");
     // The engine refuses what must be in the database after a second without it. Until then it would wait for it.
-    std::thread::sleep(Duration::from_secs(2));
+    wait_until("scans have waited for a second", || {
+        let status = engines.sandboxes[leader].status();
+        let since_ms = status["store"]["log_writing_since_ms"].as_i64();
+        since_ms.is_some_and(|since_ms| status["engine"]["now_ms"].as_i64() >= Some(since_ms + 1_000))
+    });
     let refused = engines.sandboxes[leader].run(["clock", "reset", "--yes"]).err;
     assert!(refused.contains("the database of the log does not answer"), "{refused}");
     // Reads are answered meanwhile.

@@ -243,7 +243,9 @@ fn rate_limit_is_a_token_bucket_per_server() {
     for _ in 0..5 {
         socket.send_to(b"\xFF\xFF\xFF\xFFgetstatus x\n", servers[0].1).unwrap();
     }
+    let began = Instant::now();
     while fleet.stats().rate_limited < 2 {
+        assert!(began.elapsed() < Duration::from_secs(300), "{:?}", fleet.stats());
         std::thread::sleep(Duration::from_millis(5));
     }
     for _ in 0..3 {
