@@ -163,13 +163,6 @@ impl Encoder {
 
     fn encode_rebuild(&mut self, t_ms: i64, step: &RebuildStep, out: &mut Vec<u8>) {
         match step {
-            RebuildStep::Types { .. }
-            | RebuildStep::Begin { .. }
-            | RebuildStep::GiveUp { .. }
-            | RebuildStep::End {} => {
-                self.put_head(KIND_REBUILD, t_ms, out);
-                put_json(step, out);
-            }
             RebuildStep::Server(of_server) => {
                 self.put_head(KIND_REBUILT_SERVER, t_ms, out);
                 put_window(of_server.window, out);
@@ -206,6 +199,10 @@ impl Encoder {
                     }
                     put_json(&(&player.game_rating, &player.tag_ratings), out);
                 }
+            }
+            _ => {
+                self.put_head(KIND_REBUILD, t_ms, out);
+                put_json(step, out);
             }
         }
     }

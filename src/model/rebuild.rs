@@ -78,10 +78,7 @@ impl RebuildStep {
         match self {
             RebuildStep::Server(of_server) => of_server.rows.len() + of_server.removed.len() + of_server.maps.len(),
             RebuildStep::Players(RebuiltPlayers { players, .. }) => players.len(),
-            RebuildStep::Types { .. }
-            | RebuildStep::Begin { .. }
-            | RebuildStep::GiveUp { .. }
-            | RebuildStep::End {} => 0,
+            _ => 0,
         }
     }
 
