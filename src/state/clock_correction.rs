@@ -88,8 +88,7 @@ impl ClockCorrection {
         sync_dir(&log)?;
         let path = ClockCorrection::path(state_dir);
         fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
-        sync_dir(state_dir)?;
-        remove_dir(corrected)
+        sync_dir(state_dir)
     }
 }
 
@@ -104,18 +103,21 @@ pub(super) fn apply_requested(state_dir: &Path) -> Result<(), LogError> {
             correction.write(state_dir, &corrected)?;
         }
     }
-    Ok(())
+    remove_dir(&corrected)
 }
 
-/// Withdraws a correction whose log is moved away.
-pub(super) fn withdraw(state_dir: &Path) -> Result<(), LogError> {
+/// Withdraws a correction whose log is moved away. Returns by how many ms its events are too late; `None`: none was requested.
+pub(super) fn withdraw(state_dir: &Path) -> Result<Option<i64>, LogError> {
+    // One that cannot be read is not applied, either.
+    let by_ms = ClockCorrection::requested(state_dir).ok().flatten().map(|correction| correction.by_ms);
     let path = ClockCorrection::path(state_dir);
     match fs::remove_file(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         removed => removed.map_err(LogError::io("remove", &path))?,
     }
     sync_dir(state_dir)?;
-    remove_dir(&state_dir.join("log.corrected"))
+    remove_dir(&state_dir.join("log.corrected"))?;
+    Ok(by_ms)
 }
 
 fn remove_dir(dir: &Path) -> Result<(), LogError> {
@@ -177,14 +179,15 @@ mod tests {
         let dir = place.path();
         append(&log_dir(dir), 1, BEGAN_MS..BEGAN_MS + 30_000);
         ClockCorrection::new(7, 8 * DAY_MS).request(dir).unwrap();
-        fs::create_dir(dir.join("log.corrected")).unwrap();
         fs::rename(log_dir(dir), dir.join("log.damaged-1")).unwrap();
         assert!(apply_requested(dir).is_err());
-        for _ in 0..2 {
-            withdraw(dir).unwrap();
+        // The second one after a kill between the two removals.
+        for by_ms in [Some(8 * DAY_MS), None] {
+            fs::create_dir_all(dir.join("log.corrected")).unwrap();
+            assert_eq!(withdraw(dir).unwrap(), by_ms);
+            assert!(!dir.join("log.corrected").exists());
             apply_requested(dir).unwrap();
         }
-        assert!(!dir.join("log.corrected").exists());
     }
 
     /// A correction that was killed at any point is completed by the next start.
@@ -223,8 +226,10 @@ mod tests {
             apply_requested(&killed).unwrap();
             assert_eq!(times(&log), expected, "step {step}");
             assert!(!corrected.exists() && !ClockCorrection::path(&killed).exists());
-            // Nothing is requested any more.
+            // Nothing is requested any more. The directory is left of a process that was killed before it removed it.
+            fs::create_dir(&corrected).unwrap();
             apply_requested(&killed).unwrap();
+            assert!(!corrected.exists() && times(&log) == expected);
         }
     }
 }

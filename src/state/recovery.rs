@@ -254,9 +254,9 @@ pub fn plan_repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> R
 pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
     let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
     let store = Store::open(dir, settings)?;
-    // Damage is what is repaired.
+    // Damage is what is repaired, and a missing log, whose times cannot be corrected.
     let repaired = match prepare_log(dir) {
-        Err(error) if !error.is_damage() => Err(error.into()),
+        Err(error) if !error.is_damage() && log_dir(dir).exists() => Err(error.into()),
         _ => repair_opened(config, store, dir, on_warning),
     };
     // Whatever has become of it: opening writes files.
@@ -275,7 +275,12 @@ fn repair_opened(
     // Without the log, the state must not refer to it. Killed in between, it is repaired again.
     state.write_checkpoint(last_seq)?;
     // Its events are in the state, or lost.
-    super::clock_correction::withdraw(dir)?;
+    if let Some(by_ms) = super::clock_correction::withdraw(dir)? {
+        on_warning(&format_args!(
+            "the times of the events since the wrong clock are not corrected: they are {by_ms} ms too late; if the system \
+             clock is right now, start the daemon and set recorded time back: clqd clock reset"
+        ));
+    }
     let log = log_dir(dir);
     let free_name = (1..).map(|n| dir.join(format!("log.damaged-{n}"))).find(|path| !path.exists());
     let moved_to = free_name.expect("some number is not used");
@@ -569,6 +574,8 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
     use crate::engine::{Outcome, StateReader};
     use crate::log::{HistoryWriter, WriterSettings};
@@ -578,6 +585,7 @@ mod tests {
     use crate::model::{
         Completeness, Player, PlayerKey, PlayerRow, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType,
     };
+    use crate::state::clock_correction::ClockCorrection;
 
     /// 2025-11-25 10:00 UTC
     const FROM_MS: i64 = 1_764_064_800_000;
@@ -627,6 +635,22 @@ mod tests {
     /// All rows of the window.
     fn rows(state: &State) -> Vec<(PlayerKey, PlayerRow)> {
         (1..=SERVERS).flat_map(|server| state.store.rows(WINDOW, ServerKey(server)).unwrap()).collect()
+    }
+
+    #[test]
+    fn repair_reports_the_correction_of_the_clock_that_it_drops() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path();
+        open_now(dir).state.write_checkpoint(0).unwrap();
+        let last = append(dir, 0, &[scan(0, 0), scan(0, 1)]);
+        open_now(dir).state.write_checkpoint(last).unwrap();
+        ClockCorrection::new(last, DAY_MS).request(dir).unwrap();
+        std::fs::remove_dir_all(log_dir(dir)).unwrap();
+        let warnings = RefCell::new(Vec::new());
+        let repaired = repair(&config(1), dir, &|warning| warnings.borrow_mut().push(warning.to_string()));
+        assert!(repaired.unwrap().is_some_and(|repair| repair.is_done));
+        let warnings = warnings.into_inner();
+        assert!(warnings.len() == 1 && warnings[0].contains("they are 86400000 ms too late"), "{warnings:?}");
     }
 
     #[test]
