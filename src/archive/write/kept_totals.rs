@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::player_totals::Sums;
+use super::sums::Sums;
 use super::tables::{PLAYER_TOTAL, PLAYER_WEEK};
 use super::{OperationContext, PLAYERS_MAX, TransactionError};
 use crate::archive::connect::Archive;
@@ -99,39 +99,5 @@ impl Archive {
         };
         kept.by_player = written.into_iter().map(kept_of).collect();
         Ok(kept)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sums(servers: u32, time_ms: u64, points: i64, last_seen_ms: Option<i64>) -> Sums {
-        Sums { servers, time_ms, points, last_seen_ms, ..Sums::default() }
-    }
-
-    #[test]
-    fn total_without_replaced_rows() {
-        let total = sums(9, 900, -5, Some(70));
-        let kept = total.without(&sums(2, 300, -9, Some(60)), &sums(3, 1, 1, Some(61))).expect("known");
-        assert_eq!((kept.servers, kept.time_ms, kept.points, kept.last_seen_ms), (7, 600, 4, Some(70)));
-        // A player who was not on these servers before.
-        assert_eq!(total.without(&Sums::default(), &sums(1, 1, 1, Some(1))).expect("known").servers, 9);
-    }
-
-    #[test]
-    fn total_is_computed_from_all_rows_if_the_rest_is_not_known() {
-        let total = sums(9, 900, 5, Some(70));
-        // The row that was last seen becomes older: another one is the last.
-        assert!(total.without(&sums(1, 1, 1, Some(70)), &sums(1, 1, 1, Some(69))).is_none());
-        assert!(total.without(&sums(1, 1, 1, Some(70)), &sums(1, 1, 1, None)).is_none());
-        assert!(total.without(&sums(1, 1, 1, Some(70)), &sums(1, 1, 1, Some(70))).is_some());
-        // Somebody has changed the total.
-        assert!(total.without(&sums(10, 1, 1, None), &Sums::default()).is_none());
-        assert!(total.without(&sums(1, 901, 1, None), &Sums::default()).is_none());
-        // Sums that were limited.
-        assert!(sums(9, 900, i64::MAX, None).without(&Sums::default(), &Sums::default()).is_none());
-        let limited = Sums { points_est_thousandths: u64::MAX, ..total };
-        assert!(limited.without(&Sums::default(), &Sums::default()).is_none());
     }
 }

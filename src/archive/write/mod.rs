@@ -18,6 +18,7 @@ pub(super) mod player_totals;
 mod remove_player;
 mod replaced_rows;
 mod site_totals;
+mod sums;
 mod surplus;
 pub(super) mod tables;
 pub(super) mod top_boards;

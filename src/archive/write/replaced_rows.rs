@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kept_totals::{KeptTotals, OTHER_SERVERS_MAX};
-use super::player_totals::Sums;
+use super::sums::Sums;
 use super::tables::{PLAYER_WEEK, SERVER_WEEK};
 use super::weeks::{by_span, player_range_condition};
 use super::{OperationContext, PLAYERS_MAX, TransactionError};
