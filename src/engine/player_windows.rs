@@ -1,6 +1,7 @@
 //! Caches the records of players in windows other than their rows (docs/rules.md sections 7 and 8). The
 //! cache survives commits, so that a record is not read again for each list.
 
+use std::borrow::Cow;
 use std::hint::black_box;
 
 use rustc_hash::FxHashMap;
@@ -59,14 +60,26 @@ impl CachedPlayerWindow {
         }
     }
 
-    fn player_window(&self) -> PlayerWindow {
+    /// Not a copy of one with several servers: names like `noob` are on thousands of them.
+    fn player_window(&self) -> Cow<'_, PlayerWindow> {
         match self {
-            CachedPlayerWindow::Single { game, server, rating, .. } => PlayerWindow {
+            CachedPlayerWindow::Single { game, server, rating, .. } => Cow::Owned(PlayerWindow {
                 servers: std::iter::once(*server).collect(),
                 game_rating: Some(*rating).filter(|rating| rating.rounds > 0),
                 ..PlayerWindow::new(*game)
-            },
-            CachedPlayerWindow::Other { player_window, .. } => PlayerWindow::clone(player_window),
+            }),
+            CachedPlayerWindow::Other { player_window, .. } => Cow::Borrowed(player_window),
+        }
+    }
+
+    /// Takes the record out; it is to be set again.
+    fn take(&mut self) -> PlayerWindow {
+        match self {
+            CachedPlayerWindow::Single { .. } => self.player_window().into_owned(),
+            CachedPlayerWindow::Other { player_window, .. } => {
+                let empty = PlayerWindow::new(player_window.game);
+                std::mem::replace(player_window, empty)
+            }
         }
     }
 
@@ -89,7 +102,7 @@ impl PlayerWindowCache {
                 let cached = self.known.get_mut(&window).and_then(|cached| cached.get_mut(player));
                 let Some(cached) = cached else { continue };
                 if std::mem::take(cached.changed()) {
-                    entries.push(((window, player), cached.player_window()));
+                    entries.push(((window, player), cached.player_window().into_owned()));
                 }
             }
         }
@@ -168,7 +181,7 @@ impl PlayerWindowCache {
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<PlayerWindow, ReadError> {
+    ) -> Result<Cow<'_, PlayerWindow>, ReadError> {
         Ok(Self::entry(&mut self.known, source, window, game, player)?.player_window())
     }
 
@@ -185,7 +198,7 @@ impl PlayerWindowCache {
         if !*cached.changed() {
             self.changed.push((window, player));
         }
-        let mut player_window = cached.player_window();
+        let mut player_window = cached.take();
         let result = change(&mut player_window);
         *cached = CachedPlayerWindow::new(player_window, true);
         Ok(result)
@@ -223,7 +236,7 @@ impl PlayerWindowCache {
         black_box(cached.filter(|cached| matches!(cached, CachedPlayerWindow::Single { .. })).count());
     }
 
-    pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<PlayerWindow> {
+    pub fn get(&self, window: WindowKey, player: PlayerKey) -> Option<Cow<'_, PlayerWindow>> {
         self.known.get(&window)?.get(player).map(CachedPlayerWindow::player_window)
     }
 }
@@ -254,7 +267,7 @@ mod tests {
         let mut cache = PlayerWindowCache::default();
         for (player, record) in (0..).map(PlayerKey).zip(&records) {
             cache.put(window, player, record.clone());
-            assert_eq!(cache.get(window, player).as_ref(), Some(record));
+            assert_eq!(cache.get(window, player).as_deref(), Some(record));
         }
         let taken: Vec<_> = cache.take_changed(100).into_iter().map(|(_, record)| record).collect();
         assert_eq!(taken, records);

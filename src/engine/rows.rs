@@ -3,6 +3,7 @@
 //! All three are sorted by player, so callers read rows page by page. A page costs only the
 //! rows that it returns.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
@@ -195,10 +196,10 @@ impl GlobalState {
         source: &dyn StateReader,
         window: WindowKey,
         player: PlayerKey,
-    ) -> Result<Option<PlayerWindow>, ReadError> {
+    ) -> Result<Option<Cow<'_, PlayerWindow>>, ReadError> {
         match self.player_windows.get(window, player) {
             Some(known) => Ok(Some(known)),
-            None => source.player_window(window, player),
+            None => Ok(source.player_window(window, player)?.map(Cow::Owned)),
         }
     }
 
@@ -208,7 +209,7 @@ impl GlobalState {
         window: WindowKey,
         game: GameKey,
         player: PlayerKey,
-    ) -> Result<PlayerWindow, ReadError> {
+    ) -> Result<Cow<'_, PlayerWindow>, ReadError> {
         let source = (player < self.first_uncommitted_player).then_some(source);
         self.player_windows.get_or_read(source, window, game, player)
     }

@@ -331,7 +331,8 @@ impl ReadModel {
         let mut is_full = false;
         for (age, state) in self.global.meta.weeks.iter().rev().enumerate() {
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
-            let mut servers = player_window.map_or_else(Default::default, |player_window| player_window.servers);
+            let mut servers =
+                player_window.map_or_else(Default::default, |player_window| player_window.into_owned().servers);
             // The newest first.
             servers.reverse();
             // The last list of a server is of the running week, or of the week before if that has just ended.

@@ -5,6 +5,8 @@
 //! second engine are what its rows here are to be, and a step can replace them while scans continue: both
 //! engines credit the next list to the same rows. Servers come first, one after the other, then the players.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use crate::engine::{Engine, ReadError, ReadModel, StoreReader, WindowReader};
@@ -309,9 +311,8 @@ impl RebuiltState<'_> {
     fn merged_player_window(&self, window: WindowKey, all: &[PlayerKey]) -> Result<Option<PlayerWindow>, ReadError> {
         let mut merged: Option<PlayerWindow> = None;
         for &player in all {
-            let known = self.model.global.player_windows.get(window, player);
-            let found = if known.is_some() { known } else { self.reader.player_window(window, player)? };
-            let Some(mut player_window) = found else { continue };
+            let found = self.model.global.latest_player_window(self.reader, window, player)?;
+            let Some(mut player_window) = found.map(Cow::into_owned) else { continue };
             merged.iter().for_each(|before| player_window.merge_person(before));
             merged = Some(player_window);
         }
