@@ -107,8 +107,3 @@ impl Archive {
         self.execute(&sums).await.doing("player_total")
     }
 }
-
-/// The players of some rows, parsed from literals.
-pub(super) fn players_of<'k>(keys: impl IntoIterator<Item = &'k Vec<String>>) -> BTreeSet<u32> {
-    keys.into_iter().filter_map(|key| key.first()?.parse().ok()).collect()
-}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::surplus::Keys;
 use super::tables::{BEST, BEST_POSITION, MAP_WEEK, MAPS, PLAYER_WEEK, PLAYERS, SERVER_WEEK, WEEK};
-use super::{OperationContext, PLAYERS_MAX, TransactionError, player_totals};
+use super::{OperationContext, PLAYERS_MAX, TransactionError};
 use crate::archive::connect::Archive;
 use crate::archive::error::StatementError;
 use crate::archive::sql::{Values, in_group, literal};
@@ -91,7 +91,7 @@ impl Archive {
                 let among = player_range_condition(span);
                 let surplus =
                     self.delete_surplus_where(&PLAYERS, Some(week), servers.into_iter(), &among, players_of).await?;
-                deleted.extend(player_totals::players_of(&surplus));
+                deleted.extend(players_in(&surplus));
             }
             let with_other_maps = replaced.servers_with_other_maps.iter().copied();
             self.delete_surplus(&MAPS, Some(week), with_other_maps, maps_of).await?;
@@ -263,6 +263,11 @@ pub(in crate::archive) fn best_position_values(
     (ranking, ordinal, position, week): BestRow,
 ) {
     row.uint(server).uint(player).text(ranking.name()).uint(ordinal).uint(position).uint(week.0);
+}
+
+/// The players of some rows, parsed from literals.
+fn players_in<'k>(keys: impl IntoIterator<Item = &'k Vec<String>>) -> BTreeSet<u32> {
+    keys.into_iter().filter_map(|key| key.first()?.parse().ok()).collect()
 }
 
 /// Milliseconds from the start of a week to a time in it.
