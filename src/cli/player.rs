@@ -199,7 +199,7 @@ fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     }
     if players.len() > 1 && !app.json() {
         players.sort_by_key(|player| Reverse((!player.online_on.is_empty(), player.last_seen_ms)));
-        print_games(&mut Output::ending(), &name, &players, system_ms())?;
+        print_games(&mut Output::ending(), &name, commands.contains(&name), &players, system_ms())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut printer = Printer::new(app.json(), Output::ending());
@@ -209,7 +209,7 @@ fn show_player(args: PlayerArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
 }
 
 /// The commands below `clqd player`.
-pub(in crate::cli) fn command_names() -> Vec<String> {
+fn command_names() -> Vec<String> {
     let command = PlayerCommand::augment_subcommands(clap::Command::new("player"));
     command.get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }

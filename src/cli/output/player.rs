@@ -73,8 +73,15 @@ pub(super) fn print(out: &mut impl Write, player: &PlayerView, now_ms: i64) -> i
     Ok(())
 }
 
-/// Prints a name that is known in several games, the game with the newest player first.
-pub fn print_games(out: &mut impl Write, name: &str, players: &[PlayerView], now_ms: i64) -> io::Result<()> {
+/// Prints a name that is known in several games, the game with the newest player first. `is_command`: the name is that of a
+/// command, too.
+pub fn print_games(
+    out: &mut impl Write,
+    name: &str,
+    is_command: bool,
+    players: &[PlayerView],
+    now_ms: i64,
+) -> io::Result<()> {
     writeln!(out, "{} is a player of {} games", sanitize(name), players.len())?;
     let columns = [
         ("game", table::GAME_COLUMN),
@@ -86,10 +93,9 @@ pub fn print_games(out: &mut impl Write, name: &str, players: &[PlayerView], now
     ];
     super::print_table(out, &columns, players.iter().map(|player| game_cells(player, now_ms)))?;
     let newest = players.first().map_or_else(String::new, |player| quoted(&sanitize(&player.game)));
-    // A name may equal a command.
-    let is_command = crate::cli::player::command_names().iter().any(|command| command == name);
-    let name = format!("{}{}", if is_command { "-- " } else { "" }, quoted(&sanitize(name)));
-    writeln!(out, "weeks of one game: clqd player --game {newest} {name}")
+    let separator = if is_command { "-- " } else { "" };
+    let name = quoted(&sanitize(name));
+    writeln!(out, "weeks of one game: clqd player --game {newest} {separator}{name}")
 }
 
 fn game_cells(player: &PlayerView, now_ms: i64) -> Vec<String> {

@@ -531,7 +531,7 @@ best final positions: 1 in clq1 (2025-W40, quake3://127.0.0.1:27960); 2 in elo (
 ",
     );
     let mut out = Vec::new();
-    player::print_games(&mut out, "Visor B", &[player], NOW_MS).expect("written");
+    player::print_games(&mut out, "Visor B", false, &[player], NOW_MS).expect("written");
     let text = String::from_utf8(out).expect("text");
     assert_eq!(
         text,
