@@ -4,7 +4,6 @@
 use super::{AdminError, CorrectionError, Engine, Greylisted, ReadError, ReopenError, StoreReader, ViewError};
 use crate::model::calendar::{WeekLabelError, parse_week_label};
 use crate::model::{AdminCommand, ForgottenPlaceholder};
-use crate::view::board::PlayerSelector;
 
 /// Why a command was not applied. It changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +61,13 @@ impl Engine {
             AdminCommand::Trust { server, except, revoke } => self.trust_server(server, except, revoke)?,
             AdminCommand::Budget { server, budget } => self.set_scan_budget(server, *budget)?,
             AdminCommand::Merge { game, from, into } => {
-                let [from, into] = [from, into].map(|name| PlayerSelector::Name(name.clone()));
-                self.merge_players(source, game, &from, &into).map(|_| true)?
+                let [from, into] = [from, into].map(|name| self.model.recorded_player(source, game, name));
+                self.merge_players(source, game, &from?, &into?).map(|_| true)?
             }
             AdminCommand::Forget { game, player, key, hash } => match ForgottenPlaceholder::parse(player) {
                 Some(placeholder) => self.forget_recorded(source, game, placeholder, key.zip(*hash)).map(|()| true)?,
                 None => {
-                    let player = PlayerSelector::Name(player.clone());
+                    let player = self.model.recorded_player(source, game, player)?;
                     self.forget_player(source, game, &player, t_ms).map(|_| true)?
                 }
             },

@@ -241,6 +241,18 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + number("CLQD_SEEDS", 40)
 }
 
+/// A log that begins late may name players whom the state does not know.
+#[test]
+fn names_of_commands_are_not_looked_for_without_colour_codes() {
+    let server = "source://127.0.0.1:27015";
+    let log = Log::default().scan(0, server, &[("Cid", 0), ("Hal", 0)]).scan(2, server, &[("Cid", 5), ("Hal", 9)]);
+    let merge = json!({"command": "merge", "game": "g", "from": "Hal", "into": "^1Cid"});
+    let forget = json!({"command": "forget", "game": "g", "player": "^1Hal"});
+    let log = log.then(3, merge).then(4, forget);
+    assert_eq!(log.oracle().export(week()).len(), 2);
+    check(&log.0, Settings::default(), "names with colour codes", "colour-codes");
+}
+
 /// Replays a log and compares each week with the oracle.
 fn check(log: &str, settings: Settings, context: &str, name: &str) -> Segments {
     let dir = TestDir::new(name);

@@ -81,6 +81,20 @@ impl ReadModel {
         }
     }
 
+    /// The player whose normalised name a log has. It is the name as it is: without its colour codes it may be that of
+    /// another player.
+    pub(super) fn recorded_player(
+        &self,
+        source: &dyn StateReader,
+        game: &str,
+        name: &str,
+    ) -> Result<PlayerSelector, CorrectionError> {
+        let key = self.find_game(game)?;
+        let found = source.players_named(name).map_err(ViewError::Store)?.into_iter().find(|(of, _)| *of == key);
+        let unknown = || CorrectionError::UnknownInGame { name: name.to_owned(), game: game.to_owned() };
+        found.map(|(_, player)| PlayerSelector::Key(player.0)).ok_or_else(unknown)
+    }
+
     /// All names of a player; the name of their record is first.
     fn names_of(&self, source: &dyn StateReader, player: PlayerKey) -> Result<Vec<String>, ReadError> {
         let record = source.player_record(player)?;
