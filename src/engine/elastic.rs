@@ -57,7 +57,7 @@ impl ReadModel {
     fn elastic_off(&self, server_state: &ServerState, boosted: bool) -> Option<ElasticOff> {
         let record = &server_state.record;
         let class = record.class.number();
-        let enough = class == 1 || record.believed_count() >= self.global.settings.elastic_players_min;
+        let enough = class == 1 || record.last_believed_count() >= self.global.settings.elastic_players_min;
         match () {
             () if record.greylist_reason.is_some() => Some(ElasticOff::Greylisted),
             () if class > CLASS_MAX || record.missed > MISSED_MAX => Some(ElasticOff::Missed),

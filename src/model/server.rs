@@ -124,6 +124,11 @@ impl ServerRecord {
         if self.recent.count_unverified { 0 } else { self.count }
     }
 
+    /// The last count that was believed, which the class follows: one that is not believed says nothing.
+    pub fn last_believed_count(&self) -> u32 {
+        if self.recent.count_unverified { self.counts.last().copied().unwrap_or(0) } else { self.count }
+    }
+
     /// Whether the server was added or restored and no scan has ended since. A server with too many
     /// missed scans is also of class 6, but its `missed` is not 0.
     pub fn awaits_first_scan(&self) -> bool {

@@ -351,6 +351,20 @@ fn server_without_lists_has_game_map_and_series() {
     assert_eq!(maps.len(), 1, "{maps:?}");
 }
 
+/// It says nothing, so the class follows the last count that is believed: that of the third list, not the median.
+#[test]
+fn count_that_cannot_be_true_does_not_change_the_class() {
+    let mut fixture = Fixture::new("source://10.0.0.1:27015", cstrike());
+    fixture.scan(0, json!({}), players(&[("a", 1)]));
+    fixture.scan(1, json!({}), players(&[("a", 1)]));
+    fixture.scan(2, json!({}), players(&[("a", 1), ("b", 1), ("c", 1)]));
+    fixture.fields["partial"] = true.into();
+    fixture.fields["count"] = 1_001.into();
+    fixture.scan(3, json!({}), json!([]));
+    let summary = fixture.detail().public.server;
+    assert_eq!((summary.players_unverified, summary.assumed_players, summary.class), (true, 1, 1));
+}
+
 #[test]
 fn count_that_cannot_be_true_is_only_shown() {
     let mut fixture =

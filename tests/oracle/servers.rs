@@ -162,7 +162,9 @@ impl Oracle {
             match outcome {
                 Outcome::Partial { count } => last_count = count.unwrap_or(last_count),
                 Outcome::Full | Outcome::Counted { .. } => last_count = last.expect("the count of this snapshot"),
-                Outcome::Frozen | Outcome::Unverified => last_count = 0,
+                Outcome::Frozen => last_count = 0,
+                // Used for nothing: the last of the last three stays the last count.
+                Outcome::Unverified => last_count = last.unwrap_or(0),
                 Outcome::Miss | Outcome::Ignored => (),
             }
             let players_min = self.history.settings_at(line).class1_players_min;

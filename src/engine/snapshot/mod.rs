@@ -269,7 +269,7 @@ impl GlobalState {
     /// Whether a server that answers is of class 1.
     pub(super) fn is_populated(&self, server_state: &ServerState) -> bool {
         let players_min = self.settings.class1_players_min;
-        server_state.record.believed_count() >= players_min
+        server_state.record.last_believed_count() >= players_min
             || series::assumed_players(&server_state.record) >= players_min
     }
 
