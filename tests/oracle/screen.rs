@@ -389,7 +389,6 @@ impl Server {
         } else if bots >= count && bots as usize >= list.len() {
             for e in list {
                 e.bot = true;
-                left -= 1;
                 self.bots.retain(|bot| *bot != e.name);
                 if !e.name.is_empty() {
                     self.bots.push(e.name.clone());
@@ -397,6 +396,8 @@ impl Server {
             }
             let too_many = self.bots.len().saturating_sub(BOT_NAMES_MAX);
             self.bots.drain(..too_many);
+            // Bots that the list does not have are on no board.
+            left = 0;
         } else {
             for e in list.iter_mut().filter(|e| self.bots.contains(&e.name)) {
                 if left > 0 {
