@@ -712,6 +712,30 @@ async fn total_of_a_name_on_many_servers_is_the_sum_of_its_rows() {
     assert_eq!(points().await, before.iter().map(|points| points + 4).collect::<Vec<_>>());
 }
 
+/// Totals are compared in pages of 20,000. The differences are at the ends of pages, and after the last total.
+#[tokio::test]
+async fn totals_of_all_pages_are_compared() {
+    let database = migrated().await;
+    let mut archive = open(&database).await;
+    database
+        .run(
+            "INSERT INTO player_week (week, server, player, measured_ms, starts, time_ms, points, elo, elo_rounds, clq1, clq2) \
+             SELECT 2916, 1, seq, 1, 1, 60001, 3, 1000, 0, 0, 0 FROM seq_1_to_45000",
+        )
+        .await;
+    database
+        .run("INSERT INTO player_total SELECT seq, 2916, 1, 60001, 0, 3, 0, 0, 0, 0, 0, NULL FROM seq_1_to_44999")
+        .await;
+    database.run("UPDATE player_total SET points = 4 WHERE player IN (1, 20000, 20001, 40001)").await;
+    database.run("DELETE FROM player_week WHERE player IN (40000, 44999)").await;
+    let span = 1_763_337_600_000..1_763_942_400_000;
+    let verification = archive.verify_player_totals(WeekKey(2_916), span).await.unwrap();
+    let of_totals = verification.differences.iter().filter(|it| it.table == "player_total");
+    let mut players: Vec<u32> = of_totals.map(|it| it.key[0].1.parse().unwrap()).collect();
+    players.sort_unstable();
+    assert_eq!(players, [1, 20_000, 20_001, 40_000, 40_001, 44_999, 45_000]);
+}
+
 /// A server that invents points can make the variance of a row the largest of its type.
 #[tokio::test]
 async fn largest_variances_do_not_refuse_a_week() {
