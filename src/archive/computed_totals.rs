@@ -1,12 +1,12 @@
-//! Which totals a connection had computed from all rows.
+//! Which totals were computed from all rows on a connection.
 
 use std::collections::BTreeSet;
 
 /// How many totals are remembered, in some 16 MB.
 const TOTALS_MAX: usize = 1_000_000;
 
-/// Totals that a connection had computed from all rows, by week and player: of players on many servers. It says only how
-/// the next total is computed, so it may be wrong after a transaction was rolled back.
+/// The players on many servers whose totals were computed from all rows on this connection, by week. It says only how the
+/// next total is computed, so it may name one whose transaction was rolled back.
 #[derive(Default)]
 pub(super) struct ComputedTotals(BTreeSet<(u32, u32)>);
 

@@ -72,7 +72,7 @@ pub(super) fn parse_new_url(text: &str) -> Result<ServerUrl, UrlArgumentError> {
     })
 }
 
-/// An IPv6 address as it stands in a URL; any other text unchanged.
+/// Adds the brackets that an IPv6 address needs in a URL. Other texts are not changed.
 fn in_brackets(text: &str) -> String {
     if text.parse::<Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
 }

@@ -41,7 +41,8 @@ pub(super) struct WebContext {
     pub banner_renders: Arc<Semaphore>,
     /// The start of links on other sites to this one.
     pub public_url: PublicUrl,
-    /// It is set. If it is that of the listener, it may be one behind a proxy: search engines get none.
+    /// `web.public_url` is set. Otherwise `public_url` is the address of the listener, which visitors of a proxy cannot reach,
+    /// so search engines do not get it.
     pub has_public_url: bool,
     pub identity: Identity,
     /// Since when a server is known that is on the first page.

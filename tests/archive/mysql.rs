@@ -651,7 +651,7 @@ async fn total_of_a_name_on_many_servers_is_the_sum_of_its_rows() {
     let mut archive = open(&database).await;
     archive.write(&[player(1, "Player"), player(2, "UnnamedPlayer"), player(3, "Visor")]).await.unwrap();
     let mut random = SplitMix64::from_parts(&[11]);
-    // By server: the rows of the two names, and of a player who is on two servers.
+    // The rows of each server: two names are on all servers, a third player on the first two.
     let mut rows: Vec<Vec<PlayerWeekArchive>> = (0..SERVERS)
         .map(|server| (1..=if server < 2 { 3 } else { 2 }).map(|player| row(player, player)).collect())
         .collect();

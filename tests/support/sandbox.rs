@@ -52,7 +52,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
 
-/// Copies the program into a directory, for users who may not read the build's.
+/// Copies the program into a directory. Other users may not enter that of the build.
 ///
 /// Another process writes the copy: a test that starts a process at that moment would pass it a file that this
 /// process has open for writing, and a program that is open for writing cannot be started ("Text file busy").

@@ -69,9 +69,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     Ok(())
 }
 
-/// Scans later than this are a problem, and recorded time that is as much ahead of the system clock: docs/operations.md,
-/// Monitoring.
+/// The limit of `engine.lag_ms_p99` in docs/operations.md (Monitoring).
 const LATE_MS: u64 = 2_000;
+
+/// The limit of `clock.ahead_ms` there.
 const AHEAD_MS: i64 = 1_000;
 
 /// What of the daemon does not work; its line has the details.
