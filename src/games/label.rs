@@ -114,9 +114,8 @@ pub fn label(protocol: Option<&str>, value: &str) -> Option<Label> {
     if let Some(label) = OWN.get().and_then(|own| own.0.get(&value.to_lowercase())) {
         return Some(label.clone());
     }
-    let called = || super::all().iter().filter(|game| game.is_called(value));
-    let of_protocol = called().filter(|game| Some(&game.protocol[..]) == protocol);
-    [of_protocol.collect(), called().collect()].into_iter().find(|games: &Vec<&Game>| !games.is_empty()).map(of_games)
+    let of_protocol = super::called(value).filter(|game| Some(&game.protocol[..]) == protocol);
+    [of_protocol.collect(), super::called(value).collect()].into_iter().find(|games: &Vec<&Game>| !games.is_empty()).map(of_games)
 }
 
 /// A game that is not in the table.

@@ -3,6 +3,7 @@
 
 mod label;
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer};
@@ -138,6 +139,23 @@ static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
     table.game
 });
 
+/// The games by what lists may call them, in lower case. A page names the games of a hundred rows.
+static BY_VALUE: LazyLock<HashMap<String, Vec<&'static Game>>> = LazyLock::new(|| {
+    let mut by_value: HashMap<String, Vec<&Game>> = HashMap::new();
+    for game in all() {
+        let values: BTreeSet<String> =
+            game.values.iter().chain([&game.id]).map(|value| value.to_ascii_lowercase()).collect();
+        values.into_iter().for_each(|value| by_value.entry(value).or_default().push(game));
+    }
+    by_value
+});
+
+/// The games that lists call so.
+fn called(value: &str) -> impl Iterator<Item = &'static Game> {
+    let games = BY_VALUE.get(&value.to_ascii_lowercase());
+    games.into_iter().flatten().copied().filter(move |game| game.is_called(value))
+}
+
 /// All games, those of one protocol together.
 pub fn all() -> &'static [Game] {
     &GAMES
@@ -180,14 +198,12 @@ pub fn by_app(app: u32) -> Option<&'static Game> {
 
 /// The game of a server, whose lists have this value of `game`. `None`: none is known, or several.
 pub fn of_server(protocol: &str, value: &str) -> Option<&'static Game> {
-    let mut games = GAMES.iter().filter(|game| game.protocol == protocol && game.is_called(value));
+    let mut games = called(value).filter(|game| game.protocol == protocol);
     games.next().filter(|_| games.next().is_none())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
