@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::view::PLAYER_SERVERS_SEEN_MAX;
 use super::windows::CLOSE_DELAY_MS;
 use super::{Engine, GlobalState, ReadError, ReadModel, StateReader, StoreReader, ViewError};
-use crate::model::calendar::DAY_MS;
+use crate::model::calendar::{DAY_MS, HOUR_MS};
 use crate::model::server::{PlayerRecord, Presence, ServerRecord};
 use crate::model::{MapKey, OutboxKey, PlayerKey, Seen, ServerKey, ServerUrl, Session, SessionDay, SessionKey};
 use crate::rank::INVISIBLE_GAP_MS;
@@ -229,6 +229,10 @@ impl GlobalState {
 const COMPANION_SESSIONS: usize = 50;
 const COMPANION_SERVERS: usize = 5;
 const COMPANION_SESSIONS_ON_SERVER: usize = 2_000;
+
+/// Sessions of a week that has ended longer ago are stored: they are completed when their server has become invisible,
+/// [`INVISIBLE_GAP_MS`] after its last list, and [`INVISIBLE_PER_TICK`] in each tick.
+const UNSTORED_MS_MAX: i64 = HOUR_MS;
 
 /// A session of a player on a server, and whether it is open.
 type FoundSession = (SessionKey, Session, bool);
@@ -450,7 +454,9 @@ impl ReadModel {
         player: PlayerKey,
     ) -> Result<Vec<FoundSession>, ReadError> {
         let mut servers = BTreeSet::new();
-        for state in self.global.meta.weeks.iter().rev().take(2) {
+        let ended_ms = |week| self.now_ms() - self.global.calendar.week_end_ms(week);
+        let weeks = self.global.meta.weeks.iter().rev().take(2);
+        for state in weeks.filter(|state| ended_ms(state.week) < UNSTORED_MS_MAX) {
             let player_window = self.global.latest_player_window(source, state.week.into(), player)?;
             let newest_first = player_window.iter().flat_map(|player_window| player_window.servers.iter().rev());
             servers.extend(newest_first.copied().take(PLAYER_SERVERS_SEEN_MAX));
