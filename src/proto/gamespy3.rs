@@ -47,7 +47,8 @@ pub struct StatusQuery {
 impl StatusQuery {
     pub fn new(nonce: Nonce, port: u16) -> Self {
         StatusQuery {
-            nonce: nonce.bytes4(),
+            // A Minecraft server repeats it as text: bytes that are not UTF-8 would become other ones.
+            nonce: nonce.bytes4().map(|byte| byte & 0x7f),
             port,
             challenge: None,
             challenges: 0,

@@ -19,7 +19,7 @@ pub(super) fn reply(server: &ServerView, query: &[u8], rng: &mut SplitMix64, out
     let id = [a, b, c, d];
     let number = if server.variant.gamespy3_challenge { challenge_number(server) } else { 0 };
     if kind == 9 && rest.is_empty() {
-        put_challenge(id, number, out);
+        put_challenge(&id, number, out);
         return Some(Answer::Other);
     }
     let (given, wanted) = match *rest {
@@ -61,9 +61,9 @@ pub(super) fn accepts(server: &ServerView, given: i32, number: i32) -> bool {
 }
 
 /// A challenge, as text.
-pub(super) fn put_challenge(id: [u8; 4], number: i32, out: &mut Datagrams) {
+pub(super) fn put_challenge(id: &[u8], number: i32, out: &mut Datagrams) {
     out.bytes.push(9);
-    out.bytes.extend_from_slice(&id);
+    out.bytes.extend_from_slice(id);
     put_c_str(&mut out.bytes, number);
     out.end_datagram();
 }

@@ -15,7 +15,8 @@ pub(super) fn reply(server: &ServerView, query: &[u8], _rng: &mut SplitMix64, ou
     let number = challenge_number(server);
     match (kind, rest) {
         (9, []) => {
-            put_challenge(id, number, out);
+            // Here the server takes the id for text.
+            put_challenge(String::from_utf8_lossy(&id).as_bytes(), number, out);
             Some(Answer::Other)
         }
         (0, &[e, f, g, h, _, _, _, _]) if accepts(server, i32::from_be_bytes([e, f, g, h]), number) => {
@@ -67,6 +68,8 @@ mod tests {
         server.map = "world".into();
         let get = |query: &[u8]| reply_to(Protocol::Minecraft, &server, query);
         assert_eq!(get(b"\xFE\xFD\x09abcd"), (Answer::Other, vec![b"\x09abcd-67305985\0".to_vec()]));
+        let other = get(b"\xFE\xFD\x09ab\xE4\xF6");
+        assert_eq!(other, (Answer::Other, vec![b"\x09ab\xEF\xBF\xBD\xEF\xBF\xBD-67305985\0".to_vec()]));
         let want = b"\0abcdsplitnum\0\x80\0hostname\0B\xFCro\0gametype\0SMP\0game_id\0MINECRAFT\0version\x001.20.4\0\
             plugins\0\0map\0world\0numplayers\x002\0maxplayers\x0016\0hostport\x005000\0hostip\x00127.0.0.1\0\0\
             \x01player_\0\0Steve\0Alex_2\0\0";
