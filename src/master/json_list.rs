@@ -46,23 +46,29 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServerList, JsonListError> {
         }
         File { servers: Some(servers), .. } => {
             let mut list = ServerList::new();
-            for server in &servers.0 {
-                let addresses = server.addresses.0.iter().map(|url| {
-                    // A server that lists 0.6 and 0.7 has both on one port. One that lists only 0.7 is
-                    // added, too.
-                    let text = url.strip_prefix("tw-0.6+udp://").or_else(|| url.strip_prefix("tw-0.7+udp://"));
-                    text.unwrap_or(url)
-                });
-                // DDNet lists further protocols beside them, such as QUIC.
-                let is_usable = addresses.clone().any(|text| text.parse::<SocketAddr>().is_ok());
-                addresses
-                    .filter(|text| !is_usable || !text.contains("://"))
-                    .for_each(|text| list.add(text, "teeworlds"));
+            for DdnetServer { addresses } in &servers.0 {
+                match ddnet_address(&addresses.0) {
+                    Some((address, scheme)) => list.add(address, scheme),
+                    None => addresses.0.iter().for_each(|url| list.add(url, "teeworlds")),
+                }
             }
             Ok(list)
         }
         File { .. } => Err(JsonListError::Unknown),
     }
+}
+
+/// The address at which a server of DDNet is scanned, and its scheme. It lists 0.6, 0.7 and others, over IPv4 and IPv6:
+/// players of all of them play together.
+fn ddnet_address(urls: &[String]) -> Option<(&str, &'static str)> {
+    let formats = [("tw-0.6+udp://", "teeworlds"), ("tw-0.7+udp://", "teeworlds7"), ("", "teeworlds")];
+    formats.into_iter().find_map(|(prefix, scheme)| {
+        let addresses = urls.iter().filter_map(|url| {
+            let text = url.strip_prefix(prefix)?;
+            Some((text.parse::<SocketAddr>().ok()?.is_ipv6(), text))
+        });
+        addresses.min_by_key(|(is_ipv6, _)| *is_ipv6).map(|(_, text)| (text, scheme))
+    })
 }
 
 #[derive(Deserialize)]
@@ -168,14 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn ddnet_list_has_each_address_once() {
+    fn ddnet_list_has_each_server_once() {
         let text = "\u{feff} \n{\"servers\":[{\"addresses\":[\"tw-0.6+udp://192.0.2.1:8303\",\"tw-0.7+udp://192.0.2.1:8303\"],\
                     \"info\":{\"clients\":[{\"name\":\"x\"}]}},{\"addresses\":[\"tw-0.6+udp://[2001:db8::1]:8304\",\"ddnet+quic://192.0.2.1:8303\"]},\
-                    {\"addresses\":[\"tw-1+tcp://x\"]}]}";
+                    {\"addresses\":[\"tw-0.6+udp://[2001:db8::2]:8303\",\"tw-0.6+udp://192.0.2.2:8303\"]},\
+                    {\"addresses\":[\"tw-0.7+udp://192.0.2.3:8303\"]},{\"addresses\":[\"tw-1+tcp://x\"]}]}";
         assert!(is_json(text.as_bytes()));
         let list = parse(text.as_bytes()).expect("a list");
-        assert_eq!(addresses(&list), ["192.0.2.1:8303", "[2001:db8::1]:8304"]);
-        assert_eq!((schemes(&list), &list.invalid), (vec!["teeworlds"; 2], &vec!["tw-1+tcp://x".to_owned()]));
+        let (v4, v6) = (["192.0.2.1:8303", "192.0.2.2:8303", "192.0.2.3:8303"], "[2001:db8::1]:8304");
+        assert_eq!(addresses(&list), [&v4[..], &[v6]].concat());
+        assert_eq!(schemes(&list), ["teeworlds", "teeworlds", "teeworlds7", "teeworlds"]);
+        assert_eq!(list.invalid, ["tw-1+tcp://x"]);
     }
 
     #[test]
