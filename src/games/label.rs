@@ -115,7 +115,10 @@ pub fn label(protocol: Option<&str>, value: &str) -> Option<Label> {
         return Some(label.clone());
     }
     let of_protocol = super::called(value).filter(|game| Some(&game.protocol[..]) == protocol);
-    [of_protocol.collect(), super::called(value).collect()].into_iter().find(|games: &Vec<&Game>| !games.is_empty()).map(of_games)
+    [of_protocol.collect(), super::called(value).collect()]
+        .into_iter()
+        .find(|games: &Vec<&Game>| !games.is_empty())
+        .map(of_games)
 }
 
 /// A game that is not in the table.
