@@ -86,7 +86,7 @@ impl Exchange for SampQuery {
         let Some((opcode, body)) = bytes.strip_prefix(&self.header).and_then(|rest| rest.split_first()) else {
             return Step::Ignore(IgnoreReason::NotAReply);
         };
-        let step = match (*opcode, self.is_authenticated, &self.information) {
+        match (*opcode, self.is_authenticated, &self.information) {
             (PING, false, _) if body == self.nonce => {
                 self.is_authenticated = true;
                 Step::Send
@@ -111,15 +111,12 @@ impl Exchange for SampQuery {
             },
             (PING | INFORMATION | PLAYERS | b'r' | b'd', ..) => Step::Ignore(IgnoreReason::UnexpectedMessage),
             _ => Step::Ignore(IgnoreReason::NotAReply),
-        };
-        if !matches!(step, Step::Ignore(_)) {
-            self.last_received_ms = t_ms;
         }
-        step
     }
 
     fn authentication(&self) -> Authentication {
-        Authentication::Nonce
+        // Only the ping repeats the nonce.
+        Authentication::Challenge
     }
 
     fn details(&self, _last_datagram: &[u8], level: DetailLevel) -> Details {

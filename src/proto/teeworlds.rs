@@ -172,7 +172,11 @@ impl Exchange for InfoQuery {
     }
 
     fn authentication(&self) -> Authentication {
-        Authentication::Nonce
+        // The original game repeats one byte of the token: who forges 256 replies has guessed it.
+        match &self.info {
+            Some(info) if !info.is_extended => Authentication::Address,
+            _ => Authentication::Nonce,
+        }
     }
 
     fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {

@@ -155,7 +155,11 @@ impl Exchange for A2sQuery {
     }
 
     fn authentication(&self) -> Authentication {
-        Authentication::Challenge
+        // Old servers require none.
+        match (&self.info, self.challenge) {
+            (Some(_), None) => Authentication::Address,
+            _ => Authentication::Challenge,
+        }
     }
 
     fn details(&self, _last_datagram: &[u8], _level: DetailLevel) -> Details {
