@@ -37,6 +37,9 @@ pub const REPLY_BYTES_MAX: usize = 512 * 1_024;
 /// a byte (`cargo bench --bench datagrams`), and a server may send as many as it likes.
 pub const MALFORMED_BYTES_MAX: usize = 64 << 10;
 
+/// Most bytes of incomplete replies that are decoded for one scan. With resends, each part may come several times.
+pub const INCOMPLETE_BYTES_PER_SCAN_MAX: usize = 4 * REPLY_BYTES_MAX;
+
 /// Most bytes of incomplete replies of all scans together. A scan holds at most
 /// [`REPLY_BYTES_MAX`]; a reply is complete within a round trip, so at 8,333 scans/s with 3 KB and
 /// 0.5 s each this is 12 MB.

@@ -125,11 +125,11 @@ impl InfoQuery {
         if !(1..=MORE_NUMBER_MAX).contains(&number) {
             return Err(IgnoreReason::BadFragment);
         }
-        let players = read_players(rest, true)?;
-        if !self.more.insert(number) {
+        if self.more.contains(&number) {
             return Err(IgnoreReason::UnexpectedMessage);
         }
-        self.add(players);
+        self.add(read_players(rest, true)?);
+        self.more.insert(number);
         Ok(())
     }
 

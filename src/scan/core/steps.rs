@@ -9,7 +9,7 @@ use super::packets::ScanToken;
 use super::rate_limit::{Admission, LimitScope};
 use super::scan_state::State;
 use super::{FALLBACK_ANSWERS_MIN, Moment, ScanCore};
-use crate::limits::{INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
+use crate::limits::{INCOMPLETE_BYTES_PER_SCAN_MAX, INCOMPLETE_REPLY_BYTES_MAX, MALFORMED_BYTES_MAX};
 use crate::model::{Completeness, ServerKey, Snapshot};
 use crate::proto::{DetailLevel, IgnoreReason, Step, Transport};
 use crate::scan::capture::Capture;
@@ -347,6 +347,9 @@ impl ScanCore {
                 if scan.malformed_bytes > MALFORMED_BYTES_MAX {
                     self.end_early(token, MissReason::Malformed);
                 }
+            }
+            Step::Wait if scan.held_bytes > INCOMPLETE_BYTES_PER_SCAN_MAX => {
+                self.end_early(token, MissReason::Malformed)
             }
             Step::Wait if self.held_bytes > INCOMPLETE_REPLY_BYTES_MAX => {
                 self.counters.incomplete_replies_dropped.increment();
