@@ -8,8 +8,7 @@
 //! - GoldSrc: number in the high half, total in the low half of one byte.
 //!
 //! The first fragment shows the format: after its header comes a message
-//! (`FF FF FF FF`) or a bzip2 stream (`BZh`). The app id decides only if no fragment
-//! shows it, because unknown games use unknown formats.
+//! (`FF FF FF FF`) or a bzip2 stream (`BZh`).
 
 use std::io::Read;
 
@@ -38,7 +37,7 @@ const FAILED_DECOMPRESSIONS_MAX: u32 = 2;
 
 /// Whether a Source fragment has the two-byte size field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SizeField {
+enum SizeField {
     Present,
     Absent,
 }
@@ -76,12 +75,11 @@ enum FragmentFormat {
 }
 
 impl Reassembler {
-    /// Adds a split datagram, from its id on. `size_field` is the known behaviour of
-    /// the game.
+    /// Adds a split datagram, from its id on.
     ///
     /// Errors: not a fragment; larger than a reply may be; decompression failed. After
     /// an error the complete set is dropped, except if the datagram was not a fragment.
-    pub fn add(&mut self, datagram: &[u8], size_field: SizeField) -> Result<Reassembly, IgnoreReason> {
+    pub fn add(&mut self, datagram: &[u8]) -> Result<Reassembly, IgnoreReason> {
         let (id, piece) = datagram.split_first_chunk::<4>().ok_or(IgnoreReason::BadFragment)?;
         let id = u32::from_le_bytes(*id);
         // The shortest header, that of GoldSrc, and at least one byte after it.
@@ -111,7 +109,7 @@ impl Reassembler {
             return Err(IgnoreReason::TooLarge);
         }
         set.fragments.push(piece.to_vec());
-        match set.reassemble(size_field) {
+        match set.reassemble() {
             Ok(None) => Ok(Reassembly::Waiting),
             Ok(Some(whole)) => {
                 self.sets.clear();
@@ -133,22 +131,18 @@ impl Reassembler {
 }
 
 impl FragmentSet {
-    fn reassemble(&self, size_field: SizeField) -> Result<Option<Vec<u8>>, IgnoreReason> {
+    fn reassemble(&self) -> Result<Option<Vec<u8>>, IgnoreReason> {
         let compressed = self.id >> 31 == 1;
-        let detected = self.fragments.iter().find_map(|piece| detect_format(piece, compressed));
-        let format = match detected {
-            Some(format) => format,
-            // No fragment shows the format: try the usual one.
-            None => FragmentFormat::Source(size_field),
+        // The first fragment has not arrived yet.
+        let Some(format) = self.fragments.iter().find_map(|piece| detect_format(piece, compressed)) else {
+            return Ok(None);
         };
         let mut slots: Vec<Option<&[u8]>> = Vec::new();
         for piece in &self.fragments {
-            let Some((number, total, body)) = format.parse(piece) else {
-                return if detected.is_some() { Err(IgnoreReason::BadFragment) } else { Ok(None) };
-            };
+            let (number, total, body) = format.parse(piece).ok_or(IgnoreReason::BadFragment)?;
             let possible = total > 0 && number < total && (slots.is_empty() || slots.len() == total);
             if !possible {
-                return if detected.is_some() { Err(IgnoreReason::BadFragment) } else { Ok(None) };
+                return Err(IgnoreReason::BadFragment);
             }
             slots.resize(total, None);
             if slots[number].replace(body).is_some_and(|other| other != body) {
@@ -286,11 +280,11 @@ pub(super) mod tests {
         stream.chunks(body).enumerate().map(cut).collect()
     }
 
-    fn feed(datagrams: &[Vec<u8>], known: SizeField) -> Result<Reassembly, IgnoreReason> {
+    fn feed(datagrams: &[Vec<u8>]) -> Result<Reassembly, IgnoreReason> {
         let mut fragments = Reassembler::default();
         let mut last = Ok(Reassembly::Waiting);
         for datagram in datagrams {
-            last = fragments.add(datagram, known);
+            last = fragments.add(datagram);
         }
         last
     }
@@ -299,23 +293,20 @@ pub(super) mod tests {
     fn fragments_of_each_format_reassemble_in_any_order() {
         let whole = message(90);
         let crc = crc32fast::hash(&whole);
-        // The value expected from INFO must not matter if the bytes show the format.
-        for known in [SizeField::Present, SizeField::Absent] {
-            for mut datagrams in [
-                goldsrc(&whole, 40),
-                sourced(&whole, 40, SizeField::Present),
-                sourced(&whole, 40, SizeField::Absent),
-                bzip2ed(&whole, 60, whole.len() as u32, crc),
-            ] {
-                assert!(datagrams.len() >= 2);
-                for _ in 0..datagrams.len() {
-                    datagrams.rotate_left(1);
-                    assert_eq!(feed(&datagrams, known), Ok(Reassembly::Complete(whole.clone())));
-                    let mut twice: Vec<_> = datagrams.iter().flat_map(|d| [d.clone(), d.clone()]).collect();
-                    twice.pop();
-                    assert_eq!(feed(&twice, known), Ok(Reassembly::Complete(whole.clone())));
-                    assert_eq!(feed(&datagrams[1..], known), Ok(Reassembly::Waiting));
-                }
+        for mut datagrams in [
+            goldsrc(&whole, 40),
+            sourced(&whole, 40, SizeField::Present),
+            sourced(&whole, 40, SizeField::Absent),
+            bzip2ed(&whole, 60, whole.len() as u32, crc),
+        ] {
+            assert!(datagrams.len() >= 2);
+            for _ in 0..datagrams.len() {
+                datagrams.rotate_left(1);
+                assert_eq!(feed(&datagrams), Ok(Reassembly::Complete(whole.clone())));
+                let mut twice: Vec<_> = datagrams.iter().flat_map(|d| [d.clone(), d.clone()]).collect();
+                twice.pop();
+                assert_eq!(feed(&twice), Ok(Reassembly::Complete(whole.clone())));
+                assert_eq!(feed(&datagrams[1..]), Ok(Reassembly::Waiting));
             }
         }
     }
@@ -328,26 +319,26 @@ pub(super) mod tests {
             for datagram in &mut datagrams {
                 datagram[..4].copy_from_slice(&id.to_le_bytes());
             }
-            assert_eq!(feed(&datagrams, SizeField::Present), Ok(Reassembly::Complete(whole.clone())));
+            assert_eq!(feed(&datagrams), Ok(Reassembly::Complete(whole.clone())));
         }
     }
 
     #[test]
     fn short_and_out_of_range_fragments_are_rejected() {
         for len in 0..6 {
-            assert_eq!(Reassembler::default().add(&vec![0; len], SizeField::Present), Err(IgnoreReason::BadFragment));
+            assert_eq!(Reassembler::default().add(&vec![0; len]), Err(IgnoreReason::BadFragment));
         }
         // Ten and eleven bytes with the split header, six and seven without it.
         for len in [6, 7] {
             let mut short = header(9);
             short.extend_from_slice(&[2, 0, 0xe0][..len - 4]);
-            assert_eq!(Reassembler::default().add(&short, SizeField::Present), Ok(Reassembly::Waiting));
+            assert_eq!(Reassembler::default().add(&short), Ok(Reassembly::Waiting));
         }
         // A total of zero; a number beyond the total.
         for (total, number) in [(0, 0), (0, 1), (2, 2), (2, 255)] {
             let mut fragments = Reassembler::default();
             let piece = [&header(9)[..], &[total, number, 0xe0, 4], &message(4)].concat();
-            let added = fragments.add(&piece, SizeField::Present);
+            let added = fragments.add(&piece);
             assert!(
                 matches!(added, Err(IgnoreReason::BadFragment) | Ok(Reassembly::Waiting)),
                 "{total} {number} {added:?}"
@@ -364,10 +355,10 @@ pub(super) mod tests {
         }
         let first = sourced(&a, 40, SizeField::Present);
         let mixed = [first[0].clone(), other[0].clone(), other[1].clone()];
-        assert_eq!(feed(&mixed, SizeField::Present), Ok(Reassembly::Complete(b)));
+        assert_eq!(feed(&mixed), Ok(Reassembly::Complete(b)));
         let mut conflicting = sourced(&a, 40, SizeField::Present);
         conflicting.insert(1, [&header(9)[..], &[2, 0, 0xe0, 4], &message(3)].concat());
-        assert_eq!(feed(&conflicting[..2], SizeField::Present), Err(IgnoreReason::BadFragment));
+        assert_eq!(feed(&conflicting[..2]), Err(IgnoreReason::BadFragment));
     }
 
     #[test]
@@ -380,11 +371,11 @@ pub(super) mod tests {
             (size + 1, crc, IgnoreReason::BadCompression),
             (u32::MAX / 2, crc, IgnoreReason::TooLarge),
         ] {
-            assert_eq!(feed(&bzip2ed(&whole, 4_000, size, crc), SizeField::Present), Err(reason));
+            assert_eq!(feed(&bzip2ed(&whole, 4_000, size, crc)), Err(reason));
         }
         // A decompression bomb stops at the size that it announced.
         let bomb = vec![0; 8 * REPLY_BYTES_MAX];
-        assert_eq!(feed(&bzip2ed(&bomb, 4_000, 100, 0), SizeField::Present), Err(IgnoreReason::BadCompression));
+        assert_eq!(feed(&bzip2ed(&bomb, 4_000, 100, 0)), Err(IgnoreReason::BadCompression));
     }
 
     #[test]
@@ -398,7 +389,7 @@ pub(super) mod tests {
 
         let mut fragments = Reassembler::default();
         let mut add = |datagrams: &[Vec<u8>]| {
-            let added = datagrams.iter().map(|datagram| fragments.add(datagram, SizeField::Present)).next_back();
+            let added = datagrams.iter().map(|datagram| fragments.add(datagram)).next_back();
             (added.expect("a fragment"), fragments.is_exhausted(), fragments.sets.len())
         };
         let bad = bzip2ed(&whole, 100_000, 100, 0);
@@ -414,13 +405,13 @@ pub(super) mod tests {
         let mut is_rejected = false;
         for number in 0..60_u8 {
             let piece = [&header(9)[..], &[200, number, 0xe0, 4], &vec![number; 60_000][..]].concat();
-            is_rejected |= fragments.add(&piece, SizeField::Present) == Err(IgnoreReason::TooLarge);
+            is_rejected |= fragments.add(&piece) == Err(IgnoreReason::TooLarge);
             let buffered: usize = fragments.sets.iter().flat_map(|set| &set.fragments).map(Vec::len).sum();
             assert!(buffered <= REPLY_BYTES_MAX);
         }
         assert!(is_rejected);
         for id in 0..100_u32 {
-            let _ = fragments.add(&[&header(id)[..], &[2, 1, 0, 0, 5]].concat(), SizeField::Present);
+            let _ = fragments.add(&[&header(id)[..], &[2, 1, 0, 0, 5]].concat());
             assert!(fragments.sets.len() <= FRAGMENT_SETS_MAX);
         }
     }
@@ -434,7 +425,7 @@ pub(super) mod tests {
                     datagram[1..4].fill(0);
                     datagram[0] &= 1;
                 }
-                let _ = fragments.add(&datagram, SizeField::Present);
+                let _ = fragments.add(&datagram);
             }
         }
 
@@ -444,7 +435,7 @@ pub(super) mod tests {
             let mut fragments = Reassembler::default();
             let mut joined = None;
             for datagram in split_source(&whole, 77, body) {
-                if let Reassembly::Complete(bytes) = fragments.add(&datagram[4..], SizeField::Present).unwrap() {
+                if let Reassembly::Complete(bytes) = fragments.add(&datagram[4..]).unwrap() {
                     joined = Some(bytes);
                 }
             }

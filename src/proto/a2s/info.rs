@@ -3,7 +3,6 @@
 
 use bytes::Buf;
 
-use super::fragments::SizeField;
 use crate::proto::exchange::IgnoreReason;
 use crate::proto::fields::{c_str, number, skip};
 
@@ -26,7 +25,6 @@ pub struct Info {
     pub players: u32,
     pub slots: u32,
     pub bots: u32,
-    pub protocol: u8,
     /// 0 if unknown. Taken from the game id if it is sent, because the 16-bit field
     /// cannot hold newer ids.
     pub app: u32,
@@ -41,17 +39,6 @@ pub struct Info {
     pub is_proxy: bool,
 }
 
-impl Info {
-    /// Whether fragments from this server have the size field. Used only if the
-    /// fragments themselves do not show it.
-    pub fn size_field(&self) -> SizeField {
-        match (self.app, self.protocol) {
-            (215 | 17_550 | 17_700, _) | (240, 7) => SizeField::Absent,
-            _ => SizeField::Present,
-        }
-    }
-}
-
 /// Decodes an `I` message, from its type byte on.
 ///
 /// Errors: truncated before the end of the version. The data after the version are
@@ -59,7 +46,7 @@ impl Info {
 pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
     let mut rest = message;
     expect_type(&mut rest, b'I')?;
-    let protocol = rest.try_get_u8()?;
+    let _protocol = rest.try_get_u8()?;
     let hostname = c_str(&mut rest)?.to_vec();
     let map = c_str(&mut rest)?.to_vec();
     let folder = c_str(&mut rest)?.to_vec();
@@ -83,7 +70,6 @@ pub fn decode(message: &[u8]) -> Result<Info, IgnoreReason> {
         players,
         slots,
         bots,
-        protocol,
         app: app.into(),
         version,
         password,
@@ -141,7 +127,7 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
     let game = c_str(&mut rest)?.to_vec();
     let players = rest.try_get_u8()?.into();
     let slots = rest.try_get_u8()?.into();
-    let protocol = rest.try_get_u8()?;
+    let _protocol = rest.try_get_u8()?;
     let is_proxy = is_proxy(rest.try_get_u8()?);
     skip(&mut rest, 1)?; // system
     let password = rest.try_get_u8()? != 0;
@@ -155,7 +141,6 @@ pub fn decode_goldsrc(message: &[u8]) -> Result<Info, IgnoreReason> {
         players,
         slots,
         bots,
-        protocol,
         app: 0,
         version: Vec::new(),
         password,
@@ -204,7 +189,7 @@ mod tests {
         bytes.extend_from_slice(b"tag,other\0");
         bytes.extend_from_slice(&(0x0300_0000_0000_0000 | 4_000_000_u64).to_le_bytes());
         let info = decode(&bytes).unwrap();
-        assert_eq!((info.players, info.slots, info.bots, info.protocol), (5, 32, 2, 17));
+        assert_eq!((info.players, info.slots, info.bots), (5, 32, 2));
         assert_eq!((&info.folder[..], &info.map[..]), (&b"cstrike"[..], &b"de_dust2"[..]));
         assert_eq!(info.app, 4_000_000);
         // Truncated anywhere in the extra data: the other fields are kept.
@@ -260,25 +245,11 @@ mod tests {
         let head = b"m127.0.0.1:27015\0Old\0crossfire\0valve\0Half-Life\0\x06\x10\x2fdl\x00".to_vec();
         let plain = [&head[..], b"\x00\x00\x04"].concat();
         let info = decode_goldsrc(&plain).unwrap();
-        assert_eq!((info.players, info.slots, info.bots, info.protocol, info.is_goldsrc_format), (6, 16, 4, 47, true));
+        assert_eq!((info.players, info.slots, info.bots, info.is_goldsrc_format), (6, 16, 4, true));
         let modded = [&head[..], b"\x01http://x\0\0\0\x01\0\0\0\0\0\x01\0\0\x01\x00\x03"].concat();
         assert_eq!(decode_goldsrc(&modded).unwrap().bots, 3);
         // The oldest servers end after the mod flag.
         assert_eq!(decode_goldsrc(&[&head[..], b"\x00"].concat()).unwrap().bots, 0);
         assert!(decode_goldsrc(&head).is_err());
-    }
-
-    #[test]
-    fn size_field_is_absent_for_the_known_apps() {
-        for (app, protocol, want) in [
-            (215, 17, SizeField::Absent),
-            (17_550, 17, SizeField::Absent),
-            (17_700, 17, SizeField::Absent),
-            (240, 7, SizeField::Absent),
-            (240, 17, SizeField::Present),
-            (440, 7, SizeField::Present),
-        ] {
-            assert_eq!(Info { app, protocol, ..Info::default() }.size_field(), want);
-        }
     }
 }

@@ -11,7 +11,7 @@ pub mod fragments;
 mod info;
 mod players;
 
-use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER, SizeField};
+use self::fragments::{Reassembler, Reassembly, SPLIT_HEADER};
 use self::info::Info;
 use self::players::PlayerReply;
 use super::details::{DetailLevel, Details};
@@ -131,8 +131,7 @@ impl Exchange for A2sQuery {
         let Some(fragment) = bytes.strip_prefix(SPLIT_HEADER) else {
             return Step::Ignore(IgnoreReason::NotAReply);
         };
-        let size_field = self.info.as_ref().map_or(SizeField::Present, Info::size_field);
-        match self.fragments.add(fragment, size_field) {
+        match self.fragments.add(fragment) {
             Ok(Reassembly::Waiting) => {
                 self.last_received_ms = t_ms;
                 Step::Wait

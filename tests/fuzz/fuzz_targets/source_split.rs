@@ -4,16 +4,14 @@
 mod common;
 
 use clqd::limits::REPLY_BYTES_MAX;
-use clqd::proto::a2s::fragments::{Reassembler, Reassembly, SizeField};
+use clqd::proto::a2s::fragments::{Reassembler, Reassembly};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    for known in [SizeField::Present, SizeField::Absent] {
-        let mut fragments = Reassembler::default();
-        for datagram in common::datagrams(input) {
-            if let Ok(Reassembly::Complete(whole)) = fragments.add(datagram, known) {
-                assert!(whole.len() <= REPLY_BYTES_MAX);
-            }
+    let mut fragments = Reassembler::default();
+    for datagram in common::datagrams(input) {
+        if let Ok(Reassembly::Complete(whole)) = fragments.add(datagram) {
+            assert!(whole.len() <= REPLY_BYTES_MAX);
         }
     }
 });
