@@ -267,7 +267,7 @@ mod tests {
         assert_eq!((snapshot.hostname.as_str(), snapshot.slots), ("A host", 12));
         let players: Vec<_> = snapshot.players.iter().map(|p| (p.name.as_str(), p.points, p.spectator)).collect();
         assert_eq!(players, [("One", Some(7), false), ("Two", None, true)]);
-        assert_eq!(snapshot.completeness, Completeness::Full);
+        assert_eq!((snapshot.completeness, query.authentication()), (Completeness::Full, Authentication::Address));
     }
 
     #[test]
@@ -280,6 +280,7 @@ mod tests {
             assert_eq!(query.handle_datagram(1, order[0]), Step::Ignore(IgnoreReason::UnexpectedMessage));
             let Step::Done(snapshot) = query.handle_datagram(2, order[1]) else { panic!() };
             assert_eq!((snapshot.players.len(), snapshot.completeness), (2, Completeness::Full));
+            assert_eq!(query.authentication(), Authentication::Nonce);
         }
         let mut query = query();
         assert_eq!(query.handle_datagram(1, &first), Step::Wait);

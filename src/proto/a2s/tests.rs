@@ -77,6 +77,12 @@ fn info_without_challenge_is_accepted() {
     assert_eq!(query.handle_datagram(2, CHALLENGE), Step::Send);
     assert_eq!(query.request(), b"\xff\xff\xff\xffU\x0b\xf3\x9a\x01");
     assert_eq!(done(query.handle_datagram(3, &players(0, &[]))).completeness, Completeness::Full);
+    assert_eq!(query.authentication(), Authentication::Challenge);
+    // Nor does it want one for the list: anybody may have sent both.
+    let mut query = A2sQuery::new();
+    assert_eq!(query.handle_datagram(1, &info(0, 0)), Step::Send);
+    assert_eq!(done(query.handle_datagram(2, &players(0, &[]))).completeness, Completeness::Full);
+    assert_eq!(query.authentication(), Authentication::Address);
 }
 
 #[test]

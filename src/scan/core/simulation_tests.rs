@@ -8,6 +8,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::*;
+use crate::limits::INCOMPLETE_BYTES_PER_SCAN_MAX;
 use crate::model::{Completeness, ServerUrl};
 use crate::scan::ScanMode;
 use crate::scan::address::Subnet;
@@ -556,6 +557,28 @@ fn part_of_a_late_reply_ends_the_scan_in_time() {
     let last = outcome.attempts.last().unwrap();
     assert_eq!((last.scheme, last.port, last.result), ("gamespy1", at.port(), Ok(())));
     assert_eq!(outcome.result.unwrap().completeness, Completeness::Partial);
+    assert_eq!((world.core.in_flight(), world.core.held_bytes), (0, 0));
+}
+
+/// Each datagram replaces the one before, so it is never decoded in vain for long.
+#[test]
+fn endless_parts_of_a_reply_end_the_scan() {
+    let mut world = World::new(settings(), 20, mixed, &PERFECT, 7);
+    let at = SocketAddr::new(address_of(9).ip(), 7_777);
+    world.request(1, ServerUrl::parse(&format!("gamespy1://{at}")).unwrap(), ScanMode::Exception);
+    while world.sent.is_empty() {
+        world.send();
+        world.advance();
+    }
+    let (moment, socket) = (world.moment(), world.core.sockets.index_for(at).unwrap());
+    let bytes = [&b"\\queryid\\1.1"[..], &[b'\\'; 60_000]].concat();
+    let mut datagrams = 0;
+    while !world.core.has_outcomes() {
+        world.handle(Input::Datagram { socket, from: at, at: moment, bytes: &bytes });
+        datagrams += 1;
+        assert!(datagrams * bytes.len() <= INCOMPLETE_BYTES_PER_SCAN_MAX + bytes.len(), "{datagrams}");
+    }
+    assert!(datagrams > 30, "{datagrams}");
     assert_eq!((world.core.in_flight(), world.core.held_bytes), (0, 0));
 }
 
