@@ -63,7 +63,10 @@ impl Shared {
         // The backup must not use the space that is reserved for the state, especially while
         // commits are paused.
         let reserve_bytes = if is_same_disk(Path::new(dir), &state_dir) { disk_free_bytes_min } else { 0 };
-        let writing = blocking(move || source.write(Path::new(&path), reserve_bytes, &is_cancelled));
+        let writing = blocking(move || {
+            let written = source.and_then(|source| source.write(Path::new(&path), reserve_bytes, &is_cancelled));
+            written.map_err(StoreError::of_running_daemon)
+        });
         let summary = while_client_connected(writing, lines).await?;
         tracing::info!(dir, bytes = summary.bytes, "backup written");
         Ok((summary, missing))

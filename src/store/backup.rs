@@ -14,7 +14,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::{self, CheckpointFiles, Record, Records};
+use super::checkpoint::{self, CheckpointFiles, FileDamage, Record, Records};
 use super::error::StoreError;
 use super::{Store, keys, state_files};
 use crate::model::commit::Meta;
@@ -104,6 +104,7 @@ fn count_records(files: &CheckpointFiles) -> Result<u64, StoreError> {
 pub struct BackupSource {
     records: Records,
     number: u64,
+    damage: FileDamage,
 }
 
 impl Store {
@@ -111,7 +112,9 @@ impl Store {
     pub fn backup_source(&mut self) -> Result<BackupSource, StoreError> {
         self.finish_checkpoint()?;
         let files = self.writer.files();
-        Ok(BackupSource { records: files.records()?, number: files.last_number().unwrap_or(1) })
+        let damage = files.damage();
+        let records = files.records().inspect_err(|error| damage.note(error))?;
+        Ok(BackupSource { records, number: files.last_number().unwrap_or(1), damage })
     }
 }
 
@@ -140,7 +143,8 @@ impl BackupSource {
             }
             Ok((key, value))
         };
-        let records = checkpoint::paced(self.records, pace).map(|record| record.and_then(&mut to_backup));
+        let records = self.records.map(|record| record.inspect_err(|error| self.damage.note(error)));
+        let records = checkpoint::paced(records, pace).map(|record| record.and_then(&mut to_backup));
         let bytes = checkpoint::write_copy(&target.partial, self.number, records)?;
         let clqd = env!("CARGO_PKG_VERSION").to_owned();
         let checkpoint = self.number;

@@ -72,9 +72,9 @@ impl CheckpointTarget {
             self.forgetting = Some(Forgetting { number, is_compacted: false });
         }
         self.advance_forgetting();
-        let is_merge_due = self.files.is_merge_due();
+        let (is_merge_due, is_damaged) = (self.files.is_merge_due(), self.files.is_damaged());
         // The database must have the base, and what is merged into the next one.
-        let is_apply_due = is_merge_due || self.files.is_damaged() || self.files.base_number() == Some(number);
+        let is_apply_due = is_merge_due || is_damaged || self.files.base_number() == Some(number);
         if self.compaction.switch_if_ready(&self.tree, &self.files) {
             self.tree.drop_durable();
             self.forgetting.iter_mut().for_each(|it| it.is_compacted = true);
@@ -94,12 +94,16 @@ impl CheckpointTarget {
                 self.tree.drop_durable();
             }
         }
+        if is_damaged {
+            // It reads the files, too.
+            self.compaction.cancel();
+            self.write_base(number);
+            return Ok(());
+        }
         self.compaction.begin_if_due(&self.tree, &self.files, settings);
         // A compaction needs the files that are written meanwhile.
-        match !self.compaction.is_running() {
-            true if self.files.is_damaged() => self.write_base(number),
-            true if is_merge_due => self.files.begin_merge(settings.disk_free_bytes_min),
-            _ => {}
+        if is_merge_due && !self.compaction.is_running() {
+            self.files.begin_merge(settings.disk_free_bytes_min);
         }
         Ok(())
     }

@@ -140,6 +140,7 @@ impl Compaction {
             Ok(())
         });
         if let Err(error) = switched {
+            files.damage().note(&error);
             return self.postpone(tree, &error.with_causes());
         }
         tracing::debug!(bytes = into.bytes, "the state directory is compacted");
@@ -187,7 +188,10 @@ impl Compaction {
         });
         match spawned {
             Ok(thread) => self.running = Some(CompactionJob { into, is_cancelled, thread }),
-            Err(error) => _ = self.postpone(tree, &error.with_causes()),
+            Err(error) => {
+                files.damage().note(&error);
+                self.postpone(tree, &error.with_causes());
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::keys;
 use super::layout::{OLDEST, VERSION};
+use super::{checkpoint, keys};
 use crate::engine::ReadError;
 
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,12 @@ pub enum StoreError {
          directory, or restore from MySQL (clqd restore --from-mysql)"
     )]
     Damaged { path: PathBuf, at: String },
+    /// The database of the daemon has what the file had.
+    #[error(
+        "checkpoint file {path:?} is damaged, and the daemon writes all records again: repeat the backup, and do not stop \
+         the daemon before it succeeds"
+    )]
+    DamagedWhileRunning { path: PathBuf },
     #[error(
         "checkpoint file {path:?} is missing: put it back, restore a backup (clqd restore), replay a log into \
          another state directory, or restore from MySQL (clqd restore --from-mysql)"
@@ -110,6 +116,14 @@ impl StoreError {
     /// The message and those of its causes, for a log line.
     pub fn with_causes(&self) -> String {
         anyhow::Chain::new(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
+    /// The error of a backup by a running daemon.
+    pub fn of_running_daemon(self) -> StoreError {
+        match checkpoint::lost_file(&self) {
+            Some(path) => StoreError::DamagedWhileRunning { path: path.to_owned() },
+            None => self,
+        }
     }
 
     /// The same error, naming `original` instead of its copy.

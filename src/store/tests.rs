@@ -1,6 +1,7 @@
 //! Damages, kills and deleted windows.
 
 use std::fs;
+use std::sync::atomic::AtomicBool;
 
 use super::backup::tests::{SETTINGS, commit, records};
 use super::*;
@@ -148,11 +149,7 @@ fn damaged_checkpoint_file_is_written_again_from_the_database() {
         let dir = place.path().join("s");
         state(&dir, &place.path().join("before"));
         let mut store = open(&dir).unwrap();
-        let path = checkpoint_files(&dir).remove(damaged);
-        let mut bytes = fs::read(&path).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 4;
-        fs::write(&path, bytes).unwrap();
+        flip_bit(&checkpoint_files(&dir)[damaged], |len| len / 2);
         match in_background {
             false => store.merge_files().unwrap(),
             true => {
@@ -168,6 +165,48 @@ fn damaged_checkpoint_file_is_written_again_from_the_database() {
         drop(store);
         lock::wait_until_unlocked(&dir).unwrap();
         assert!(records(&open(&dir).unwrap()) == expected);
+    }
+}
+
+fn flip_bit(path: &Path, at: impl FnOnce(usize) -> usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = at(bytes.len());
+    bytes[at] ^= 4;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damage_that_a_backup_or_a_compaction_finds_is_mended_by_the_next_checkpoint() {
+    for (tenths, compacts) in [(0, false), (9, false), (0, true), (9, true)] {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, backup) = (place.path().join("s"), place.path().join("backup"));
+        let mut store = Store::open(&dir, SETTINGS).unwrap();
+        store.apply(&commit(0, 30_000)).unwrap();
+        store.apply(&commit(1, 30)).unwrap();
+        flip_bit(&checkpoint_files(&dir)[0], |len| len / 10 * tenths);
+        let back_up = |store: &mut Store| store.backup_source()?.write(&backup, 0, &AtomicBool::new(false));
+        if compacts {
+            store.writer.compaction().request();
+            for n in 2.. {
+                store.apply(&commit(n, 30)).unwrap();
+                if store.writer.files().is_damaged() {
+                    break;
+                }
+                assert!(n < 1_000, "the compaction fails");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        } else {
+            let error = back_up(&mut store).expect_err("the damage is noticed").of_running_daemon();
+            assert!(matches!(error, StoreError::DamagedWhileRunning { .. }), "{}", error.with_causes());
+        }
+        assert!(store.writer.files().is_damaged());
+        store.apply(&commit(7, 30)).unwrap();
+        assert!(!store.writer.files().is_damaged() && checkpoint_files(&dir).len() == 1, "a base");
+        let expected = records(&store);
+        back_up(&mut store).unwrap();
+        drop(store);
+        lock::wait_until_unlocked(&dir).unwrap();
+        assert!(records(&open(&dir).unwrap()) == expected && records(&open(&backup).unwrap()) == expected);
     }
 }
 

@@ -189,6 +189,25 @@ fn restore_notices_every_damage_of_a_backup() {
 }
 
 #[test]
+fn daemon_mends_the_damage_that_a_backup_finds() {
+    let sandbox = Sandbox::new("");
+    let fleet = fleet(4, 35, 60.0, FaultShares::NONE);
+    let daemon = start_with_players(&sandbox, &fleet);
+    let backup = sandbox.path("backup");
+    sandbox.ok(["backup", sandbox.path("first").to_str().unwrap()]);
+    let files = fs::read_dir(sandbox.state().join("checkpoints")).unwrap().map(|file| file.unwrap().path());
+    let base = files.max_by_key(|path| (path.extension().is_some_and(|end| end == "base"), path.clone())).unwrap();
+    let mut bytes = fs::read(&base).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&base, bytes).unwrap();
+    let refused = sandbox.run(["backup", backup.to_str().unwrap()]);
+    assert!(refused.err.contains("repeat the backup, and do not stop the daemon"), "{}", refused.err);
+    sandbox.ok(["backup", backup.to_str().unwrap()]);
+    daemon.stop();
+    sandbox.start().stop();
+}
+
+#[test]
 fn offline_backup_can_be_restored() {
     let sandbox = Sandbox::new("");
     let fleet = fleet(4, 32, 60.0, FaultShares::NONE);

@@ -24,7 +24,7 @@ use crate::daemon::views::EngineThreadStatus;
 use crate::model::calendar::week_label;
 use crate::state::State;
 use crate::state::clock_correction::ClockCorrection;
-use crate::store::BackupSource;
+use crate::store::{BackupSource, StoreError};
 use crate::view::ClockTrust;
 
 /// A write that takes longer than this is taken for a failure of the disk: the watchdog restarts
@@ -40,6 +40,9 @@ pub(super) const BEAT_MS: i64 = 1_000;
 pub(in crate::daemon) struct StartTimeWrong {
     by_ms: i64,
 }
+
+/// The records of a backup, and how many of the state it lacks, because the disk is nearly full.
+pub(in crate::daemon) type BackupReply = (Result<BackupSource, StoreError>, usize);
 
 /// Sends an answer when its events are on disk.
 pub(super) type Unsynced = Box<dyn FnOnce() + Send>;
@@ -62,7 +65,7 @@ pub(super) struct Checkpoints {
 /// A backup that waits for a checkpoint.
 #[derive(Debug)]
 struct WaitingBackup {
-    reply: oneshot::Sender<(BackupSource, usize)>,
+    reply: oneshot::Sender<BackupReply>,
     /// Whether the checkpoint in progress began after the request.
     is_in_checkpoint: bool,
 }
@@ -108,7 +111,7 @@ impl Checkpoints {
     }
 
     /// Begins a checkpoint soon, for a backup.
-    pub(super) fn request_backup(&mut self, reply: oneshot::Sender<(BackupSource, usize)>) {
+    pub(super) fn request_backup(&mut self, reply: oneshot::Sender<BackupReply>) {
         self.backups.push(WaitingBackup { reply, is_in_checkpoint: false });
         self.request();
     }
@@ -217,7 +220,7 @@ impl EngineThread {
         }
         if self.disk.is_paused() && self.checkpoints.in_progress.is_none() {
             // No checkpoint begins.
-            self.send_backup_sources(|_| true)?;
+            self.send_backup_sources(|_| true);
         }
         if self.log.writing_since_ms().is_some() || self.disk.is_paused() {
             return Ok(());
@@ -344,7 +347,7 @@ impl EngineThread {
             self.name_removal = NameRemoval::Idle;
             self.remove_names_from_complete_segments();
         }
-        self.send_backup_sources(|backup| backup.is_in_checkpoint)?;
+        self.send_backup_sources(|backup| backup.is_in_checkpoint);
         // A wrong clock would remove what is not old.
         match self.clock.status().trust {
             ClockTrust::Untrusted => Ok(()),
@@ -352,15 +355,13 @@ impl EngineThread {
         }
     }
 
-    fn send_backup_sources(&mut self, is_ready: impl Fn(&WaitingBackup) -> bool) -> anyhow::Result<()> {
+    fn send_backup_sources(&mut self, is_ready: impl Fn(&WaitingBackup) -> bool) {
         for WaitingBackup { reply, .. } in self.checkpoints.backups.extract_if(.., |backup| is_ready(backup)) {
             let State { engine, store } = &mut self.state;
             let missing =
                 if self.disk.is_paused() { engine.model().pending_records() + store.changed_records() } else { 0 };
-            let source = store.backup_source().context("cannot read the state")?;
-            _ = reply.send((source, missing));
+            _ = reply.send((store.backup_source(), missing));
         }
-        Ok(())
     }
 
     /// Writes a checkpoint and waits until it is on disk, for changes that are not events of the log.

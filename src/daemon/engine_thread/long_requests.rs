@@ -4,13 +4,13 @@ use tokio::sync::oneshot;
 
 use super::EngineThread;
 use super::change::admin_error;
+use super::durability::BackupReply;
 use crate::api::ApiError;
 use crate::api::requests::RescanSelector;
 use crate::daemon::rescan_results::ScanResults;
 use crate::engine::RescanTarget;
 use crate::model::server::Class;
 use crate::scan::ScanMode;
-use crate::store::BackupSource;
 
 /// A rescan in progress.
 pub(in crate::daemon) struct StartedRescan {
@@ -24,7 +24,7 @@ pub(in crate::daemon) struct StartedRescan {
 impl EngineThread {
     /// For a backup: the records of a checkpoint that has all events so far. Also replies with the number of
     /// records that it lacks, because nothing is written while the disk is nearly full.
-    pub(in crate::daemon) fn backup_source(&mut self, reply: oneshot::Sender<(BackupSource, usize)>) {
+    pub(in crate::daemon) fn backup_source(&mut self, reply: oneshot::Sender<BackupReply>) {
         self.checkpoints.request_backup(reply);
     }
 

@@ -86,6 +86,34 @@ pub(super) fn write_copy(
     Ok(write_base(&dir, number, records)?.bytes)
 }
 
+/// Whether the files must be written again from the database. Shared with the threads that read them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileDamage(Arc<AtomicBool>);
+
+impl FileDamage {
+    /// Notes an error of a read, if it is damage of a file. The database has what the files had.
+    pub(super) fn note(&self, error: &StoreError) {
+        if lost_file(error).is_some() && !self.0.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                "the next checkpoint writes all records again, because a file is damaged; check the disk: {}",
+                error.with_causes()
+            );
+        }
+    }
+}
+
+/// The damaged checkpoint file that an error names.
+pub(super) fn lost_file(error: &StoreError) -> Option<&Path> {
+    let StoreError::Damaged { path, .. } = error else { return None };
+    parse_path(path).map(|_| path.as_path())
+}
+
+/// A file of a directory of checkpoint files, which has its name: it is complete.
+fn parse_path(path: &Path) -> Option<CheckpointFile> {
+    let is_checkpoint = path.parent().is_some_and(|dir| dir.ends_with(DIR));
+    path.file_name()?.to_str().filter(|_| is_checkpoint).and_then(CheckpointFile::parse)
+}
+
 /// The files, and the merge in progress.
 #[derive(Debug)]
 pub(super) struct CheckpointFiles {
@@ -97,8 +125,7 @@ pub(super) struct CheckpointFiles {
     is_merge_requested: bool,
     /// The next base is perhaps much larger than the last one.
     has_merge_failed: bool,
-    /// A merge has found damage. The database has what the files had.
-    is_damaged: bool,
+    damage: FileDamage,
 }
 
 #[derive(Debug)]
@@ -122,7 +149,7 @@ impl CheckpointFiles {
             merge: None,
             is_merge_requested: false,
             has_merge_failed: false,
-            is_damaged: false,
+            damage: FileDamage::default(),
         };
         // What is before the newest base was merged into it.
         let base = opened.files.iter().rposition(|file| file.kind == Kind::Base);
@@ -226,17 +253,27 @@ impl CheckpointFiles {
         number: u64,
         put_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        if let Some(merge) = self.merge.take() {
+            // Its base would be older.
+            merge.is_cancelled.store(true, Ordering::Relaxed);
+            self.end_merge(merge);
+        }
         self.create_dir()?;
         let put = |writer: &mut Writer| put_all(&mut |key, value| writer.put(key, Some(value)));
         let base = write_file(&self.dir, Kind::Base, number, &[], put)?;
         self.begin_with(base);
-        self.is_damaged = false;
+        self.damage = FileDamage::default();
         Ok(())
     }
 
-    /// Whether the next merge would fail: the files must be written again from the database.
+    /// Whether the files must be written again from the database.
     pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged
+        self.damage.0.load(Ordering::Relaxed)
+    }
+
+    /// For what reads the files, until they are written again.
+    pub(super) fn damage(&self) -> FileDamage {
+        self.damage.clone()
     }
 
     fn create_dir(&self) -> Result<(), StoreError> {
@@ -324,14 +361,7 @@ impl CheckpointFiles {
     fn end_merge(&mut self, merge: Merge) {
         let base = match merge.thread.join() {
             Ok(Ok(base)) => base,
-            Ok(Err(error @ StoreError::Damaged { .. })) => {
-                tracing::error!(
-                    "the next checkpoint writes all records again, because a file is damaged; check the disk: {}",
-                    error.with_causes()
-                );
-                self.is_damaged = true;
-                return;
-            }
+            Ok(Err(error)) if lost_file(&error).is_some() => return self.damage.note(&error),
             Ok(Err(error)) => {
                 self.has_merge_failed = true;
                 return warn_not_merged(&error.with_causes());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file::Kind;
-use super::{CheckpointFile, CheckpointFiles, DIR, listed, records};
+use super::{CheckpointFile, CheckpointFiles, DIR, listed, parse_path, records};
 use crate::store::dir::database;
 use crate::store::dir::files::{self, io_error};
 use crate::store::dir::lock;
@@ -30,9 +30,7 @@ impl UnusableDeltas {
         let (StoreError::Damaged { path, .. } | StoreError::MissingCheckpoint { path }) = error else {
             return Ok(None);
         };
-        let is_checkpoint = path.parent().is_some_and(|dir| dir.ends_with(DIR));
-        let name = path.file_name().and_then(|name| name.to_str()).filter(|_| is_checkpoint);
-        let Some(CheckpointFile { kind: Kind::Delta, number: first, .. }) = name.and_then(CheckpointFile::parse) else {
+        let Some(CheckpointFile { kind: Kind::Delta, number: first, .. }) = parse_path(path) else {
             return Ok(None);
         };
         let dir = state_dir.join(DIR);
