@@ -54,7 +54,7 @@ pub enum StoreError {
     Damaged { path: PathBuf, at: String },
     /// The database of the daemon has what the file had.
     #[error(
-        "checkpoint file {path:?} is damaged, and the daemon writes all records again: repeat the backup, and do not stop \
+        "checkpoint file {path:?} is damaged or missing, and the daemon writes all records again: repeat the backup, and do not stop \
          the daemon before it succeeds"
     )]
     DamagedWhileRunning { path: PathBuf },

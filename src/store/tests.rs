@@ -144,12 +144,18 @@ fn comparison_before_the_first_checkpoint_notices_what_differs() {
 /// What the disk has lost, the database of the running process has.
 #[test]
 fn damaged_checkpoint_file_is_written_again_from_the_database() {
-    for (damaged, in_background) in [(0, false), (0, true), (1, true)] {
+    for (damaged, in_background, is_removed) in
+        [(0, false, false), (0, true, false), (1, true, false), (0, true, true), (1, false, true)]
+    {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("s");
         state(&dir, &place.path().join("before"));
         let mut store = open(&dir).unwrap();
-        flip_bit(&checkpoint_files(&dir)[damaged], |len| len / 2);
+        let path = &checkpoint_files(&dir)[damaged];
+        match is_removed {
+            true => fs::remove_file(path).unwrap(),
+            false => flip_bit(path, |len| len / 2),
+        }
         match in_background {
             false => store.merge_files().unwrap(),
             true => {

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use nix::errno::Errno;
+
 pub(super) use self::file::Reader;
 use self::file::{Kind, Writer};
 pub(super) use self::merged::{Record, Records};
@@ -91,20 +93,28 @@ pub(super) fn write_copy(
 pub(super) struct FileDamage(Arc<AtomicBool>);
 
 impl FileDamage {
-    /// Notes an error of a read, if it is damage of a file. The database has what the files had.
+    /// Notes an error of a read, if a file is damaged or lost. The database has what the files had.
     pub(super) fn note(&self, error: &StoreError) {
         if lost_file(error).is_some() && !self.0.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                "the next checkpoint writes all records again, because a file is damaged; check the disk: {}",
+                "the next checkpoint writes all records again, because a file is damaged or missing; check the disk: {}",
                 error.with_causes()
             );
         }
     }
 }
 
-/// The damaged checkpoint file that an error names.
+/// The damaged, missing or unreadable checkpoint file that an error names.
 pub(super) fn lost_file(error: &StoreError) -> Option<&Path> {
-    let StoreError::Damaged { path, .. } = error else { return None };
+    let path = match error {
+        StoreError::Damaged { path, .. } | StoreError::MissingCheckpoint { path } => path,
+        StoreError::File { operation: "open" | "read", path, source, .. }
+            if source.kind() == ErrorKind::NotFound || source.raw_os_error() == Some(Errno::EIO as i32) =>
+        {
+            path
+        }
+        _ => return None,
+    };
     parse_path(path).map(|_| path.as_path())
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::file::Kind;
-use super::{CheckpointFile, CheckpointFiles, DIR, listed, parse_path, records};
+use super::{CheckpointFile, CheckpointFiles, DIR, listed, lost_file, parse_path, records};
 use crate::store::dir::database;
 use crate::store::dir::files::{self, io_error};
 use crate::store::dir::lock;
@@ -27,10 +27,8 @@ impl UnusableDeltas {
     /// The delta that an error of opening a state directory names. `None`: it names another file, or the
     /// files before it are not complete.
     pub fn of(state_dir: &Path, error: &StoreError) -> Result<Option<UnusableDeltas>, StoreError> {
-        let (StoreError::Damaged { path, .. } | StoreError::MissingCheckpoint { path }) = error else {
-            return Ok(None);
-        };
-        let Some(CheckpointFile { kind: Kind::Delta, number: first, .. }) = parse_path(path) else {
+        let file = lost_file(error).and_then(parse_path);
+        let Some(CheckpointFile { kind: Kind::Delta, number: first, .. }) = file else {
             return Ok(None);
         };
         let dir = state_dir.join(DIR);
