@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::{State, StateError, log_dir};
 use crate::config::Config;
-use crate::log::{Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments, read_from_disk, segments};
+use crate::log::{
+    Cut, LogError, LogEvent, LogReader, RecordedSettings, has_segments, read_from_disk, segments, sync_dir,
+};
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
 use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas, dir_error, is_same_disk};
@@ -287,6 +289,8 @@ fn repair_opened(
     if log.exists() {
         let failed = |source| LogError::Io { what: "rename", path: log.clone(), source };
         std::fs::rename(&log, &moved_to).map_err(failed)?;
+        // Later than the position, a power cut would bring the log back.
+        sync_dir(dir)?;
         repair.moved_to = Some(moved_to);
     }
     state.write_checkpoint(0)?;
