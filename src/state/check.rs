@@ -1,10 +1,11 @@
 //! Checks whether a state directory can be opened with a configuration. Changes nothing.
 
 use super::StateError;
+use super::recovery::open_store_read_only;
 use crate::config::Config;
 use crate::engine::ZoneChanged;
 use crate::model::calendar::Calendar;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub fn check_open_state(config: &Config, time_zone: &str) -> StateCheck {
 /// another process that has the directory open.
 pub fn check_state_dir(config: &Config) -> StateCheck {
     let read = || -> Result<String, StateError> {
-        let store = Store::open_read_only(&config.state_dir, config.store.cache_bytes, &|| true)?;
+        let store = open_store_read_only(config, &config.state_dir, &|| true)?;
         Ok(store.meta()?.time_zone)
     };
     match read() {

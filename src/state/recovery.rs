@@ -12,7 +12,7 @@ use crate::log::{
 };
 use crate::model::AdminCommand;
 use crate::model::calendar::utc;
-use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, UnusableDeltas, dir_error, is_same_disk};
+use crate::store::{self, BackupSummary, Store, StoreError, StoreSettings, dir_error, is_same_disk};
 
 pub use crate::store::COPIED_SETTINGS;
 
@@ -120,7 +120,10 @@ impl Recovered {
 /// checkpoint.
 pub fn open(config: &Config, dir: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<Recovered, RecoveryError> {
     prepare_log(dir)?;
-    let open = || recover(config, open_store(config, dir, Store::open_comparing_later)?, dir, is_cancelled, &mut Err);
+    let open = || {
+        let store = open_store(config, dir, true, Store::open_comparing_later)?;
+        recover(config, store, dir, is_cancelled, &mut Err)
+    };
     match open() {
         // Not compared, so the database may be the reason: now it is compared first.
         Err(RecoveryError::State(StateError::Store(error))) if store::is_uncompared(dir)? => {
@@ -144,17 +147,22 @@ fn prepare_log(dir: &Path) -> Result<(), LogError> {
 fn open_store(
     config: &Config,
     dir: &Path,
+    create: bool,
     open: fn(&Path, StoreSettings) -> Result<Store, StoreError>,
 ) -> Result<Store, StoreError> {
-    let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: true };
-    open(dir, settings).or_else(|error| match UnusableDeltas::of(dir, &error)? {
-        Some(deltas) if has_log_after(&log_dir(dir), deltas.position()) => {
-            tracing::warn!("{}", error.with_causes());
-            deltas.set_aside()?;
-            open(dir, settings)
-        }
-        _ => Err(error),
-    })
+    let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create };
+    let has_log_after = |position| has_log_after(&log_dir(dir), position);
+    store::open_without_unusable_deltas(dir, &has_log_after, &|| open(dir, settings))
+}
+
+/// As `open_store`, a private copy; see [`Store::open_read_only`].
+pub(super) fn open_store_read_only(
+    config: &Config,
+    dir: &Path,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<Store, StoreError> {
+    let has_log_after = |position| has_log_after(&log_dir(dir), position);
+    Store::open_read_only(dir, config.store.cache_bytes, is_cancelled, &has_log_after)
 }
 
 /// Whether a log has everything after a position: all batches, and no request to forget a player, because a
@@ -182,7 +190,7 @@ pub type OnWarning<'w> = dyn Fn(&dyn Display) + 'w;
 /// Opens a state directory for a command that writes to it without a log. All events of its log are in
 /// the state on disk.
 pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<State, RecoveryError> {
-    let store = open_store(config, dir, Store::open)?;
+    let store = open_store(config, dir, true, Store::open)?;
     prepare_log(dir)?;
     let Recovered { mut state, position, last_seq, cut, .. } = recover(config, store, dir, &|| false, &mut Err)?;
     cut.iter().for_each(|cut| on_warning(cut));
@@ -201,7 +209,7 @@ pub fn open_copy(
     is_cancelled: &dyn Fn() -> bool,
     on_warning: &OnWarning<'_>,
 ) -> Result<State, RecoveryError> {
-    let store = Store::open_read_only(dir, config.store.cache_bytes, is_cancelled)?;
+    let store = open_store_read_only(config, dir, is_cancelled)?;
     let recovered = recover(config, store, dir, is_cancelled, &mut Err)?;
     recovered.check_copy(dir, on_warning)?;
     Ok(recovered.state)
@@ -220,7 +228,7 @@ pub fn backup_closed(
     }
     // The space that is reserved for the state.
     let reserve_bytes = if is_same_disk(backup, dir) { config.store.disk_free_bytes_min } else { 0 };
-    let copy = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
+    let copy = open_store_read_only(config, dir, &|| false)?;
     let recovered = recover(config, copy, dir, &|| false, &mut Err)?;
     recovered.check_copy(dir, on_warning)?;
     let Recovered { mut state, position, last_seq, .. } = recovered;
@@ -247,15 +255,14 @@ pub struct Repair {
 
 /// Finds out what damage of the log costs. `None`: it has none.
 pub fn plan_repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
-    let store = Store::open_read_only(dir, config.store.cache_bytes, &|| false)?;
+    let store = open_store_read_only(config, dir, &|| false)?;
     Ok(recover_what_is_readable(config, store, dir, on_warning)?.1)
 }
 
 /// Accepts the loss that damage of the log causes: the state gets the events until there, and the log is
 /// moved away, so that a daemon begins another one. `None`: it has no damage.
 pub fn repair(config: &Config, dir: &Path, on_warning: &OnWarning<'_>) -> Result<Option<Repair>, RecoveryError> {
-    let settings = StoreSettings { cache_bytes: config.store.cache_bytes, create: false };
-    let store = Store::open(dir, settings)?;
+    let store = open_store(config, dir, false, Store::open)?;
     // Damage is what is repaired, and a missing log, whose times cannot be corrected.
     let repaired = match prepare_log(dir) {
         Err(error) if !error.is_damage() && log_dir(dir).exists() => Err(error.into()),

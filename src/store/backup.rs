@@ -504,7 +504,7 @@ pub(super) mod tests {
         // A checkpoint that the database does not have, because the process was killed, is part of the state.
         store.write_only_file(&commit(1, 9_000));
         drop(store);
-        let mut copy = Store::open_read_only(&state, SETTINGS.cache_bytes, &|| false).unwrap();
+        let mut copy = Store::open_read_only(&state, SETTINGS.cache_bytes, &|| false, &|_| false).unwrap();
         assert_eq!(back_up(&mut copy, &backup).now_ms, 1);
         drop(copy);
 

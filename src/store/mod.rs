@@ -37,7 +37,7 @@ pub use backup::{
     BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, dir_error,
     is_same_disk, keep_owner, restore,
 };
-pub use checkpoint::UnusableDeltas;
+pub use checkpoint::open_without_unusable_deltas;
 pub use compaction::DatabaseSettings;
 pub use dir::files::{COPIED_SETTINGS, MANIFEST, io_error};
 pub use dir::read_copy::temp_root;
@@ -161,9 +161,15 @@ impl Store {
     /// Opens a private copy of a state directory, which itself is not changed. It shows the
     /// state committed at that time. Waits some seconds while another process has the
     /// directory open, or until `is_cancelled` returns true.
-    pub fn open_read_only(path: &Path, cache_bytes: u64, is_cancelled: &dyn Fn() -> bool) -> Result<Store, StoreError> {
+    pub fn open_read_only(
+        path: &Path,
+        cache_bytes: u64,
+        is_cancelled: &dyn Fn() -> bool,
+        has_log_after: &dyn Fn(u64) -> bool,
+    ) -> Result<Store, StoreError> {
         let copy = read_copy::create(path, is_cancelled)?;
-        let mut store = Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse)
+        let open = || Store::open_at(copy.path(), path, cache_bytes, lock::LOCK_TIMEOUT, ComparisonTime::BeforeUse);
+        let mut store = open_without_unusable_deltas(copy.path(), has_log_after, &open)
             .map_err(|error| error.with_original_path(copy.path(), path))?;
         files::unlink_databases(copy.path())?;
         store._copy = Some(copy);
@@ -375,7 +381,7 @@ impl Store {
     }
 
     /// Merges all checkpoint files into a base. Ends what has changed the state without the log: a damaged delta is
-    /// replaced by the log alone ([`UnusableDeltas`]).
+    /// replaced by the log alone ([`open_without_unusable_deltas`]).
     pub fn merge_files(&mut self) -> Result<(), StoreError> {
         self.finish_checkpoint()?;
         self.freeze_changes();

@@ -25,7 +25,7 @@ use nix::errno::Errno;
 pub(super) use self::file::Reader;
 use self::file::{Kind, Writer};
 pub(super) use self::merged::{Record, Records};
-pub use self::set_aside::UnusableDeltas;
+pub use self::set_aside::open_without_unusable_deltas;
 use super::dir::files::{self, io_error};
 use super::error::StoreError;
 use super::tree::RecordChange;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::Kind;
 use super::{CheckpointFile, CheckpointFiles, DIR, listed, lost_file, parse_path, records};
+use crate::store::Store;
 use crate::store::dir::database;
 use crate::store::dir::files::{self, io_error};
 use crate::store::dir::lock;
@@ -14,19 +15,39 @@ use crate::store::keys;
 /// Ends the name of a file that was set aside.
 const DAMAGED: &str = ".damaged";
 
+/// Opens a state directory. If a delta is damaged, missing or unreadable, it is opened without it and the later
+/// ones, if `has_log_after` says that a log has everything after a position.
+pub fn open_without_unusable_deltas(
+    state_dir: &Path,
+    has_log_after: &dyn Fn(u64) -> bool,
+    open: &dyn Fn() -> Result<Store, StoreError>,
+) -> Result<Store, StoreError> {
+    // One read that fails says nothing about the file.
+    let opened = open().or_else(|error| if lost_file(&error).is_some() { open() } else { Err(error) });
+    opened.or_else(|error| match UnusableDeltas::of(state_dir, &error)? {
+        Some(deltas) if has_log_after(deltas.position) => {
+            tracing::warn!("{}", error.with_causes());
+            deltas.set_aside()?;
+            open()
+        }
+        _ => Err(error),
+    })
+}
+
 /// A delta that cannot be used, and the deltas after it.
 #[derive(Debug)]
-pub struct UnusableDeltas {
+struct UnusableDeltas {
     state_dir: PathBuf,
     first: u64,
     later: Vec<CheckpointFile>,
+    /// The last batch of the log that the files before have.
     position: u64,
 }
 
 impl UnusableDeltas {
     /// The delta that an error of opening a state directory names. `None`: it names another file, or the
     /// files before it are not complete.
-    pub fn of(state_dir: &Path, error: &StoreError) -> Result<Option<UnusableDeltas>, StoreError> {
+    fn of(state_dir: &Path, error: &StoreError) -> Result<Option<UnusableDeltas>, StoreError> {
         let file = lost_file(error).and_then(parse_path);
         let Some(CheckpointFile { kind: Kind::Delta, number: first, .. }) = file else {
             return Ok(None);
@@ -52,14 +73,9 @@ impl UnusableDeltas {
         }))
     }
 
-    /// The last batch of the log that the files before have.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
     /// Renames the deltas, and removes the database, which has their records. The state is that of the files
-    /// before, and the log since [`UnusableDeltas::position`] follows. Killed in between, the first of them is missing.
-    pub fn set_aside(self) -> Result<(), StoreError> {
+    /// before, and the log since `position` follows. Killed in between, the first of them is missing.
+    fn set_aside(self) -> Result<(), StoreError> {
         let dir = self.state_dir.join(DIR);
         for file in self.later.iter().filter(|file| file.kind == Kind::Delta) {
             let path = dir.join(file.name());
