@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::log_dir;
 use crate::log::{HistoryWriter, LogError, LogReader, WriterSettings, segments, sync_dir};
+use crate::store::CLOCK_CORRECTION;
 
 /// The events after a batch are too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +31,7 @@ impl ClockCorrection {
     }
 
     fn path(state_dir: &Path) -> PathBuf {
-        state_dir.join("clock-correction")
+        state_dir.join(CLOCK_CORRECTION)
     }
 
     /// Asks the next start for the correction. The log is on disk.

@@ -210,6 +210,7 @@ pub fn open_copy(
     on_warning: &OnWarning<'_>,
 ) -> Result<State, RecoveryError> {
     let store = open_store_read_only(config, dir, is_cancelled)?;
+    store::check_times(dir)?;
     let recovered = recover(config, store, dir, is_cancelled, &mut Err)?;
     recovered.check_copy(dir, on_warning)?;
     Ok(recovered.state)
@@ -229,6 +230,7 @@ pub fn backup_closed(
     // The space that is reserved for the state.
     let reserve_bytes = if is_same_disk(backup, dir) { config.store.disk_free_bytes_min } else { 0 };
     let copy = open_store_read_only(config, dir, &|| false)?;
+    store::check_times(dir)?;
     let recovered = recover(config, copy, dir, &|| false, &mut Err)?;
     recovered.check_copy(dir, on_warning)?;
     let Recovered { mut state, position, last_seq, .. } = recovered;
@@ -591,7 +593,7 @@ mod tests {
     use crate::engine::{Outcome, StateReader};
     use crate::log::{HistoryWriter, WriterSettings};
     use crate::model::calendar::DAY_MS;
-    use crate::model::commit::WindowState;
+    use crate::model::commit::{Meta, WindowState};
     use crate::model::rebuild::{RebuildStep, RebuiltRow, RebuiltServer};
     use crate::model::{
         Completeness, Player, PlayerKey, PlayerRow, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType,
@@ -662,6 +664,31 @@ mod tests {
         assert!(repaired.unwrap().is_some_and(|repair| repair.is_done));
         let warnings = warnings.into_inner();
         assert!(warnings.len() == 1 && warnings[0].contains("they are 86400000 ms too late"), "{warnings:?}");
+    }
+
+    #[test]
+    fn state_whose_times_are_not_corrected_yet_is_not_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, backup) = (&place.path().join("state"), place.path().join("backup"));
+        open_now(dir).state.write_checkpoint(0).unwrap();
+        let last = append(dir, 0, &[scan(0, 0), scan(0, 1)]);
+        ClockCorrection::new(last, DAY_MS).request(dir).unwrap();
+        let open_copy = || open_copy(&config(1), dir, &|| false, &|_| ()).map(|_| ());
+        let back_up = || backup_closed(&config(1), dir, &backup, &|_| ()).map(|_| ());
+        let prepare = |_: &Meta, _: &Path| Ok::<_, StoreError>(());
+        let restored = place.path().join("restored");
+        let restore = || store::restore(dir, &restored, 16 << 20, prepare).map(|_| ()).map_err(RecoveryError::from);
+        let all = || [open_copy(), back_up(), restore()];
+        for result in all() {
+            let is_refused = matches!(
+                &result,
+                Err(RecoveryError::State(StateError::Store(StoreError::TimesUncorrected { path })))
+                    if path.ends_with("clock-correction")
+            );
+            assert!(is_refused, "{:?}", result.map_err(|error| error.to_string()));
+        }
+        prepare_log(dir).unwrap();
+        all().into_iter().for_each(|result| result.unwrap());
     }
 
     #[test]

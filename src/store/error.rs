@@ -67,6 +67,11 @@ pub enum StoreError {
         "checkpoint file {path:?} was written by a newer clqd: install that one or start with another state directory"
     )]
     NewerCheckpoint { path: PathBuf },
+    #[error(
+        "{path:?} exists: the times of the events since a wrong clock are not corrected yet; start the daemon with this \
+         state once"
+    )]
+    TimesUncorrected { path: PathBuf },
     #[error("{path:?} exists already and is not empty: choose another directory, or rename or remove that one")]
     AlreadyExists { path: PathBuf },
     #[error(

@@ -39,7 +39,7 @@ pub use backup::{
 };
 pub use checkpoint::open_without_unusable_deltas;
 pub use compaction::DatabaseSettings;
-pub use dir::files::{COPIED_SETTINGS, MANIFEST, io_error};
+pub use dir::files::{CLOCK_CORRECTION, COPIED_SETTINGS, MANIFEST, check_times, io_error};
 pub use dir::read_copy::temp_root;
 pub use error::StoreError;
 pub use threads::check_threads;

@@ -395,6 +395,10 @@ fn forgotten_name_leaves_all_files_also_if_the_process_ends_first() {
         false
     };
     assert!(mark.exists() && has_name(), "the process has ended too early");
+    let place = tempfile::tempdir().unwrap();
+    let copy = place.path().join("copy");
+    super::backup::restore(dir.path(), &copy, SETTINGS.cache_bytes, |_, _| Ok::<_, StoreError>(())).unwrap();
+    assert!(copy.join(files::FORGETTING).exists(), "the copy has the name, too");
     let mut store = open(dir.path()).unwrap();
     for n in 3.. {
         store.apply(&commit(n, 5)).unwrap();

@@ -32,6 +32,9 @@ pub(in crate::store) const UNCOMPARED: &str = "uncompared";
 /// The file that exists while older files may have a forgotten name. It is not in backups.
 pub(in crate::store) const FORGETTING: &str = "forgetting";
 
+/// The file that asks the next start to correct the times of the log since a wrong clock.
+pub const CLOCK_CORRECTION: &str = "clock-correction";
+
 /// The settings of the log of a state that was copied from another engine, as JSON.
 pub const COPIED_SETTINGS: &str = "settings.json";
 
@@ -92,6 +95,15 @@ pub(in crate::store) fn write_current(dir: &Path, current: &CurrentDatabase) -> 
 /// Waits until the names in a directory are on disk.
 pub(in crate::store) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_error("sync", dir))
+}
+
+/// Error: the log has wrong times, which the next start corrects.
+pub fn check_times(dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(CLOCK_CORRECTION);
+    match metadata_if_exists(&path)? {
+        Some(_) => Err(StoreError::TimesUncorrected { path }),
+        None => Ok(()),
+    }
 }
 
 /// The directory with the database of a state directory.

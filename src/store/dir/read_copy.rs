@@ -95,7 +95,7 @@ fn remove_abandoned(root: &Path) {
     }
 }
 
-/// Whether a copy also gets the log, which may be as large as the disk.
+/// Whether a copy also gets the log, which may be as large as the disk, and replaces the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum WithLog {
     Yes,
@@ -114,6 +114,9 @@ pub(in crate::store) fn copy_into(
         if lock::is_locked(source)? {
             return Ok(None);
         }
+        if with_log == WithLog::Yes {
+            files::check_times(source)?;
+        }
         let Some(before) = file_stamps(source, with_log)? else { return Ok(None) };
         check_disk_space(&before, target)?;
         let is_same = copy(source, target, &before)?
@@ -123,7 +126,12 @@ pub(in crate::store) fn copy_into(
             remove_contents(target).map_err(files::io_error("remove the files in", target))?;
         }
         Ok(is_same.then_some(()))
-    })
+    })?;
+    // Names that are to be removed from the files are in the copy, too.
+    match files::metadata_if_exists(&source.join(files::FORGETTING))?.filter(|_| with_log == WithLog::Yes) {
+        Some(_) => files::create_synced(&target.join(files::FORGETTING)),
+        None => Ok(()),
+    }
 }
 
 /// The stamps of all state files; `None`: a file was removed in the meantime.
