@@ -97,7 +97,7 @@ impl CheckpointTarget {
         if is_damaged {
             // It reads the files, too.
             self.compaction.cancel();
-            self.write_base(number);
+            self.write_base(number, settings.disk_free_bytes_min);
             return Ok(());
         }
         self.compaction.begin_if_due(&self.tree, &self.files, settings);
@@ -109,8 +109,8 @@ impl CheckpointTarget {
     }
 
     /// Replaces damaged files by all records of the database, which has all changes until the last file.
-    fn write_base(&mut self, number: u64) {
-        let written = working_copy::write_base_of(&self.tree.durable(), number, &mut self.files);
+    fn write_base(&mut self, number: u64, reserve: u64) {
+        let written = working_copy::write_base_of(&self.tree.durable(), number, reserve, &mut self.files);
         match written {
             Ok(()) => tracing::warn!("the damaged checkpoint files were written again from the database"),
             Err(error) => {
@@ -190,7 +190,7 @@ impl CheckpointWriter {
         target.compaction.cancel();
         target.files.merge_now(settings.disk_free_bytes_min);
         if let Some(number) = target.files.last_number().filter(|_| target.files.is_damaged()) {
-            target.write_base(number);
+            target.write_base(number, settings.disk_free_bytes_min);
         }
         Ok(())
     }

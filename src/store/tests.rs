@@ -163,7 +163,13 @@ fn damaged_checkpoint_file_is_written_again_from_the_database() {
                 store.apply(&commit(7, 300)).unwrap();
                 store.writer.files().finish_merge();
                 assert!(store.writer.files().is_damaged());
+                let settings = store.database_settings;
+                // Without space for another base, the files stay.
+                store.set_database_settings(DatabaseSettings { disk_free_bytes_min: u64::MAX, ..settings });
                 store.apply(&commit(8, 300)).unwrap();
+                assert!(store.writer.files().is_damaged() && checkpoint_files(&dir).len() > 1);
+                store.set_database_settings(settings);
+                store.apply(&commit(9, 300)).unwrap();
             }
         }
         assert_eq!(checkpoint_files(&dir).len(), 1, "a base");

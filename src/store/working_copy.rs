@@ -188,14 +188,20 @@ fn write_base(tree: &Tree, checkpoints: &mut CheckpointFiles) -> Result<(), Stor
         );
     }
     let number = before.unwrap_or(1);
-    write_base_of(tree, number, checkpoints)?;
+    write_base_of(tree, number, 0, checkpoints)?;
     tree.set_checkpoint(number, true)
 }
 
 /// Writes all records of a database, which has all changes until the file with a number, as a base.
-pub(super) fn write_base_of(tree: &Tree, number: u64, checkpoints: &mut CheckpointFiles) -> Result<(), StoreError> {
+/// Leaves `reserve` bytes on the disk.
+pub(super) fn write_base_of(
+    tree: &Tree,
+    number: u64,
+    reserve: u64,
+    checkpoints: &mut CheckpointFiles,
+) -> Result<(), StoreError> {
     let kept = stored_windows(tree)?;
-    checkpoints.write_base(number, |put| {
+    checkpoints.write_base(number, reserve, |put| {
         tree.for_each_encoded(Vec::new()..vec![u8::MAX], |key, value| {
             if is_in_files(&kept, key) {
                 put(key, value)?;

@@ -257,10 +257,12 @@ impl CheckpointFiles {
         Ok(number)
     }
 
-    /// Writes all records as a base with a number, the first one or that of the last file. It replaces all files.
+    /// Writes all records as a base with a number, the first one or that of the last file. It replaces all files. Error:
+    /// there is no space for it and `reserve` bytes.
     pub(super) fn write_base(
         &mut self,
         number: u64,
+        reserve: u64,
         put_all: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         if let Some(merge) = self.merge.take() {
@@ -269,6 +271,7 @@ impl CheckpointFiles {
             self.end_merge(merge);
         }
         self.create_dir()?;
+        self.check_space(with_margin(reserve))?;
         let put = |writer: &mut Writer| put_all(&mut |key, value| writer.put(key, Some(value)));
         let base = write_file(&self.dir, Kind::Base, number, &[], put)?;
         self.begin_with(base);
@@ -326,12 +329,15 @@ impl CheckpointFiles {
         }
     }
 
+    fn check_space(&self, reserve: u64) -> Result<(), StoreError> {
+        check_space(&self.dir, self.merge_bytes().saturating_add(reserve))
+    }
+
     /// Begins to merge the files. The database must have their changes. Without space for the next base and `reserve` bytes
     /// the files stay. A merge that needs more than expected ends itself ([`merge`]).
     pub(super) fn begin_merge(&mut self, reserve: u64) {
-        // Writing pauses while less than `reserve` is free. A merge must not cause that.
-        let reserve = reserve.saturating_add(reserve / 16);
-        if let Err(error) = check_space(&self.dir, self.merge_bytes().saturating_add(reserve)) {
+        let reserve = with_margin(reserve);
+        if let Err(error) = self.check_space(reserve) {
             return warn_not_merged(&error.with_causes());
         }
         self.is_merge_requested = false;
@@ -439,6 +445,11 @@ fn merge(
         false => check_space(dir, reserve),
     };
     write_base(dir, number, paced(records(dir, files)?, pace))
+}
+
+/// Writing pauses while less than `reserve` is free. A base must not cause that.
+fn with_margin(reserve: u64) -> u64 {
+    reserve.saturating_add(reserve / 16)
 }
 
 fn check_space(dir: &Path, needed: u64) -> Result<(), StoreError> {
