@@ -285,7 +285,7 @@ impl StateReplacement {
                 StoreError::Locked { path, holder, .. } => StoreError::RestoreInProgress { path, holder },
                 error => error,
             })?;
-            state_files::remove_state_dir(&new)?;
+            remove_unfinished(&new)?;
         }
         files::create_dir(&new)?;
         Ok(StateReplacement { state: state.to_owned(), new, kept, before, is_finished: false, _lock: lock })
@@ -331,9 +331,15 @@ impl Drop for StateReplacement {
     fn drop(&mut self) {
         if !self.is_finished {
             _ = lock::wait_until_unlocked(&self.new);
-            _ = state_files::remove_state_dir(&self.new);
+            _ = remove_unfinished(&self.new);
         }
     }
+}
+
+/// Removes the directory of a new state. It may have the second database of a compaction.
+fn remove_unfinished(new: &Path) -> Result<(), StoreError> {
+    files::remove_other_databases(new)?;
+    state_files::remove_state_dir(new)
 }
 
 /// Copies the state files, and opens the copy to check it, which completes what a crash
@@ -390,6 +396,7 @@ pub(super) mod tests {
     use crate::model::packed_row::PackedRow;
     use crate::model::{GameKey, PlayerKey, PlayerRow, ServerKey, WeekKey};
     use crate::store::StoreSettings;
+    use crate::store::dir::database::Database;
 
     pub const SETTINGS: StoreSettings = StoreSettings { cache_bytes: 16 << 20, create: true };
 
@@ -524,8 +531,12 @@ pub(super) mod tests {
         assert!(records(&Store::open(&dir.path().join("state.before-restore"), SETTINGS).unwrap()) == later);
         let again = restore_unchecked(&backup, &state);
         assert!(matches!(again, Err(StoreError::EarlierStateKept { .. })), "{again:?}");
-        // A restore to a path without a state.
+        // A restore to a path without a state. One that was killed during a compaction has left its files.
         let new = dir.path().join("new");
+        let left = dir.path().join("new.restoring");
+        drop(Store::open(&left, SETTINGS).unwrap());
+        drop(Database::open(&left.join("db.1"), SETTINGS.cache_bytes).unwrap());
+        lock::wait_until_unlocked(&left.join("db.1")).unwrap();
         assert_eq!(restore_unchecked(&backup, &new).unwrap().before, None);
         assert!(records(&Store::open(&new, SETTINGS).unwrap()) == backed_up);
     }
