@@ -63,6 +63,7 @@ fn join(args: JoinArgs, app: &CliContext) -> anyhow::Result<ExitCode> {
     let token = std::fs::read_to_string(&token_file)
         .with_context(|| format!("cannot read the token in {}", token_file.display()))?;
     let state = without_trailing_slash(&config.state_dir);
+    store::check_can_be_renamed(&state)?;
     let parent = state.parent().context("state_dir has no directory above it")?;
     std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let copy = tempfile::Builder::new().prefix("clqd-join-").tempdir_in(parent);

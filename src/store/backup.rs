@@ -264,6 +264,7 @@ impl StateReplacement {
     /// Creates the new directory, and removes one that an interrupted restore left. Waits some
     /// seconds for a process that has one of them open.
     pub fn begin(state: &Path) -> Result<StateReplacement, StoreError> {
+        check_can_be_renamed(state)?;
         let before = files::metadata_if_exists(state)?;
         let kept = files::with_suffix(state, ".before-restore");
         if before.is_some() && kept.exists() {
@@ -333,6 +334,14 @@ impl Drop for StateReplacement {
             _ = lock::wait_until_unlocked(&self.new);
             _ = remove_unfinished(&self.new);
         }
+    }
+}
+
+/// Error: a state directory is a mount point. It need not exist.
+pub fn check_can_be_renamed(state: &Path) -> Result<(), StoreError> {
+    match (fs::symlink_metadata(state), fs::metadata(files::parent(state))) {
+        (Ok(it), Ok(above)) if it.dev() != above.dev() => Err(StoreError::MountPoint { path: state.to_owned() }),
+        _ => Ok(()),
     }
 }
 
@@ -407,6 +416,18 @@ pub(super) mod tests {
         for bad in ["backup", "/var/lib/clqd/backup", "/var/lib/clqd", "/var/lib/x/../clqd/backup"] {
             assert!(problem(bad).is_some(), "{bad}");
         }
+    }
+
+    #[test]
+    fn mount_point_cannot_be_renamed() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/proc", &link).unwrap();
+        for path in [dir.path(), &dir.path().join("missing"), &link] {
+            check_can_be_renamed(path).unwrap();
+        }
+        let refused = StateReplacement::begin(Path::new("/proc"));
+        assert!(matches!(refused, Err(StoreError::MountPoint { .. })), "{refused:?}");
     }
 
     fn restore_unchecked(backup: &Path, state: &Path) -> Result<RestoreSummary, StoreError> {

@@ -36,6 +36,11 @@ pub enum StoreError {
     )]
     NoSpaceForBackup { dir: PathBuf, free: u64, reserve: u64 },
     #[error(
+        "{path:?} is a mount point, which a restore cannot rename: set state_dir to a directory in it, and move the files of \
+         the state there"
+    )]
+    MountPoint { path: PathBuf },
+    #[error(
         "{kept:?} exists: the state that an earlier restore replaced. Delete it if you no longer need it, or rename it, \
          and restore again"
     )]

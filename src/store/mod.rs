@@ -34,8 +34,8 @@ use std::time::Duration;
 use rustc_hash::FxHashSet;
 
 pub use backup::{
-    BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, dir_error,
-    is_same_disk, keep_owner, restore,
+    BackupSource, BackupSummary, RestoreSummary, StateReplacement, backup_files, backup_position, check_can_be_renamed,
+    dir_error, is_same_disk, keep_owner, restore,
 };
 pub use checkpoint::open_without_unusable_deltas;
 pub use compaction::DatabaseSettings;

@@ -211,9 +211,13 @@ pub(in crate::store) fn remove_database_files(dir: &Path) -> Result<(), StoreErr
 
 /// Waits until the name of a directory is on disk.
 pub(in crate::store) fn sync_parent(dir: &Path) -> Result<(), StoreError> {
+    sync_dir(parent(dir))
+}
+
+/// The directory above.
+pub(in crate::store) fn parent(dir: &Path) -> &Path {
     // The parent of a single name is the empty path, which cannot be opened.
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    sync_dir(parent)
+    dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The path with a suffix at its last name: `/var/lib/clqd` and `.partial` give
