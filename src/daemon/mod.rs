@@ -492,7 +492,8 @@ fn open_state(
             let mut log = LogThread::start(writer, builder, config.result_settings(), config.log_retention())
                 .context("cannot start a thread")?;
             // What is not an event of the log.
-            if let Some((step, _)) = window_rebuild::plan_window_types(&state.engine, &log_dir(&config.state_dir)) {
+            let planned = window_rebuild::plan_window_types(&state.engine, &log_dir(&config.state_dir));
+            if let Some((step, _)) = planned.context("cannot rebuild windows from the log")? {
                 state.apply_rebuild(&step).with_context(failed)?;
                 needs_checkpoint = true;
             }
@@ -643,6 +644,9 @@ impl Shared {
             cluster.reload_refusal(&config).map_or(Ok(()), |error| Err(refused(error)))?;
         }
         let engine = config.engine_settings().map_err(|error| refused(error.to_string()))?;
+        if config.boards.windows != current.boards.windows && self.follows().is_none() {
+            self.engine.call(|thread| Ok(thread.check_log())).await??;
+        }
         if let Some(log) = &self.log {
             log.set(&config.log_filter).map_err(|error| refused(format!("{error:#}")))?;
         }

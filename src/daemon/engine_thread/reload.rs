@@ -1,8 +1,10 @@
 //! Settings that are reloaded.
 
+use anyhow::Context;
 use tokio::sync::oneshot;
 
 use super::EngineThread;
+use crate::api::{ApiError, ErrorCode};
 use crate::config::Config;
 use crate::daemon::window_rebuild;
 use crate::engine::EngineSettings;
@@ -37,6 +39,19 @@ impl EngineThread {
         Ok(notes)
     }
 
+    /// Refuses a reload of windows that could not be rebuilt, because the log cannot be read now. A damaged log does not
+    /// refuse it: the windows begin empty.
+    pub(in crate::daemon) fn check_log(&self) -> Result<(), ApiError> {
+        let _reading = self.rebuild_paths.log_lock.begin_reading();
+        match window_rebuild::log_from_ms(&self.rebuild_paths.log, i64::MAX) {
+            Err(error) if !error.is_damage() => {
+                let error = anyhow::Error::new(error).context("cannot rebuild windows from the log");
+                Err(ApiError::new(ErrorCode::Refused, format!("{error:#}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Answers a reload. The settings of a cluster are those of its log: they hold when it has them. While the disk is nearly
     /// full, nothing is written to it.
     pub(in crate::daemon) fn reply_to_reload(&mut self, reply: oneshot::Sender<Vec<String>>, notes: Vec<String>) {
@@ -51,8 +66,10 @@ impl EngineThread {
         if !self.state.engine.model().has_changed_types() {
             return Ok(None);
         }
+        let reading = self.rebuild_paths.log_lock.begin_reading();
         let planned = window_rebuild::plan_window_types(&self.state.engine, &self.rebuild_paths.log);
-        let Some((step, note)) = planned else { return Ok(None) };
+        drop(reading);
+        let Some((step, note)) = planned.context("cannot rebuild windows from the log")? else { return Ok(None) };
         self.state.apply_rebuild(&step)?;
         if self.log.is_shared() {
             // No scan that follows is earlier.

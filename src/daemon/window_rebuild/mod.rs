@@ -48,23 +48,26 @@ pub struct RebuildPaths {
 }
 
 /// What is done with window types that are new, have changed boundaries, or were being rebuilt: they are rebuilt; without
-/// recorded scans they start empty. Returns a message for the admin, too.
-pub fn plan_window_types(engine: &Engine, log: &Path) -> Option<(RebuildStep, String)> {
+/// recorded scans they start empty. Returns a message for the admin, too. Error: the log cannot be read now.
+pub fn plan_window_types(engine: &Engine, log: &Path) -> Result<Option<(RebuildStep, String)>, LogError> {
     let types = engine.model().types_to_rebuild();
     if types.is_empty() {
-        return None;
+        return Ok(None);
     }
     let names = types.into_iter().map(type_name).collect::<Vec<_>>().join(", ");
-    let (from_ms, note) = match replay_job::first_scan_ms(log) {
+    // One read that fails says nothing about the log.
+    let first_ms = replay_job::first_scan_ms(log).or_else(|_| replay_job::first_scan_ms(log));
+    let (from_ms, note) = match first_ms {
         Ok(Some(from_ms)) => {
             (Some(from_ms), format!("are being rebuilt from the log, which begins at {}", utc(from_ms)))
         }
         Ok(None) => (None, "begin empty: the log has no scans yet".to_owned()),
-        Err(error) => (None, format!("begin empty: the log cannot be read: {error}")),
+        Err(error) if error.is_damage() => (None, format!("begin empty: the log cannot be read: {error}")),
+        Err(error) => return Err(error),
     };
     let note = format!("windows of type {names} {note}");
     tracing::info!("{note}");
-    Some((RebuildStep::Types { from_ms }, note))
+    Ok(Some((RebuildStep::Types { from_ms }, note)))
 }
 
 /// From which time on the log has everything, Unix ms: from its first scan, or all if no server was known

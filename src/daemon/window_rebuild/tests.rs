@@ -35,10 +35,9 @@ fn paths_of(state_dir: &Path) -> RebuildPaths {
     }
 }
 
-/// The messages when days are added to the settings.
-fn noted(lines: &str) -> (String, Vec<String>) {
-    let dir = tempfile::tempdir().unwrap();
-    let mut state = open_state(dir.path());
+/// A state with one server, to whose settings days are added.
+fn state_with_new_days(dir: &Path) -> State {
+    let mut state = open_state(dir);
     let url = ServerUrl::parse("quake3://10.0.0.1:27960").unwrap();
     let outcome = Outcome::Miss { t_ms: START_MS, reason: "silent".into() };
     ReplayFeed::background().observe_scan(&mut state, url, outcome).unwrap();
@@ -46,8 +45,15 @@ fn noted(lines: &str) -> (String, Vec<String>) {
     let windows = WindowTypes::new(Calendar::default(), [days]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     assert!(state.engine.model().has_changed_types());
+    state
+}
+
+/// The messages when days are added to the settings.
+fn noted(lines: &str) -> (String, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = state_with_new_days(dir.path());
     write_log(dir.path(), lines);
-    let (step, note) = plan_window_types(&state.engine, &log_dir(dir.path())).unwrap();
+    let (step, note) = plan_window_types(&state.engine, &log_dir(dir.path())).unwrap().unwrap();
     state.apply_rebuild(&step).unwrap();
     (note, state.engine.model().status().rebuilding)
 }
@@ -65,6 +71,25 @@ fn new_window_type_reports_how_it_is_filled() {
             vec!["day".to_owned()]
         )
     );
+}
+
+#[test]
+fn windows_do_not_begin_empty_because_the_log_cannot_be_read_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = state_with_new_days(dir.path());
+    write_log(dir.path(), &lines(0..4));
+    let segment = crate::log::segments(&log_dir(dir.path())).unwrap().remove(0).path;
+    let mut damaged = fs::read(&segment).unwrap();
+    damaged[3] ^= 4;
+    // Each read of a directory fails.
+    fs::remove_file(&segment).unwrap();
+    fs::create_dir(&segment).unwrap();
+    let planned = plan_window_types(&state.engine, &log_dir(dir.path()));
+    assert!(planned.is_err_and(|error| !error.is_damage()));
+    fs::remove_dir(&segment).unwrap();
+    fs::write(&segment, damaged).unwrap();
+    let (step, _) = plan_window_types(&state.engine, &log_dir(dir.path())).unwrap().unwrap();
+    assert!(matches!(step, RebuildStep::Types { from_ms: None }), "{step:?}");
 }
 
 /// A scan every two minutes: one log line each.
@@ -231,7 +256,7 @@ fn rebuilt_rows_equal_those_of_the_week() {
     let windows = WindowTypes::new(Calendar::default(), [all_time]).unwrap();
     state.engine.reload(EngineSettings { windows, ..EngineSettings::default() });
     let paths = paths_of(dir.path());
-    let (step, _) = plan_window_types(&state.engine, &paths.log).unwrap();
+    let (step, _) = plan_window_types(&state.engine, &paths.log).unwrap().unwrap();
     state.apply_rebuild(&step).unwrap();
 
     let mut rebuilder = Rebuilder::new(&paths);
