@@ -199,6 +199,26 @@ fn import_includes_scans_between_its_steps() {
 }
 
 #[test]
+fn scans_after_a_clock_reset_are_in_rebuilt_windows() {
+    let mut fixture = Fixture::new(30);
+    // The clock is two hours ahead for some scans, twice.
+    for is_rebuilding in [false, true] {
+        fixture.step += 60;
+        (0..10).for_each(|_| fixture.play());
+        fixture.step -= 68;
+        fixture.command(AdminCommand::Clock {});
+        (0..30).for_each(|_| fixture.play());
+        if !is_rebuilding {
+            fixture.state().commit().expect("a store");
+            fixture.state().engine.reload(settings(&["all-time"]));
+            fixture.begin();
+        }
+    }
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+}
+
+#[test]
 fn merge_or_forget_restarts_import() {
     let mut fixture = Fixture::new(60);
     fixture.state().engine.reload(settings(&["all-time"]));

@@ -146,9 +146,10 @@ pub(super) fn check_space(dir: &Path, min_bytes: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a rebuild of the time from `from_ms` on needs an event.
+/// Whether a rebuild of the time from `from_ms` on needs an event. After times of a wrong clock, the clock may be set to
+/// an earlier time.
 pub(super) fn is_needed(event: &LogEvent, from_ms: i64) -> bool {
-    matches!(event, LogEvent::Settings { .. }) || event.t_ms() >= from_ms
+    matches!(event, LogEvent::Settings { .. }) || event.sets_clock() || event.t_ms() >= from_ms
 }
 
 /// Applies events to the separate state.
@@ -187,7 +188,7 @@ impl Replay {
     }
 }
 
-/// Applies a command that decides which lists of a server count, and for which tags. Other commands are not needed: the
+/// Applies a command that decides which lists of a server count, and when, and for which tags. Other commands are not needed: the
 /// import uses the present names of players, and the present settings apply.
 pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent, tag_changes: TagChanges) -> Result<(), StoreError> {
     let LogEvent::Command { t_ms, command } = event else { return Ok(()) };
@@ -207,7 +208,8 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent, tag_changes:
         AdminCommand::Remove { .. }
         | AdminCommand::Greylist { .. }
         | AdminCommand::Lift { .. }
-        | AdminCommand::Trust { .. } => state.apply_command(*t_ms, command).map(drop),
+        | AdminCommand::Trust { .. }
+        | AdminCommand::Clock {} => state.apply_command(*t_ms, command).map(drop),
         _ => Ok(()),
     }
 }
