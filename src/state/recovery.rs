@@ -196,6 +196,9 @@ pub fn open_without_log(config: &Config, dir: &Path, on_warning: &OnWarning<'_>)
     cut.iter().for_each(|cut| on_warning(cut));
     if position.is_some() {
         state.write_checkpoint(last_seq)?;
+    } else if state.engine.model().has_changed_types() {
+        // No log has their past.
+        state.engine.start_types_empty();
     }
     state.store.stop_deferring();
     Ok(state)

@@ -257,6 +257,20 @@ fn restart_during_import_begins_it_again() {
     fixture.check();
 }
 
+/// The process was killed, and the config has another type when the rest of the log is applied.
+#[test]
+fn type_added_before_the_log_is_applied_is_complete() {
+    let mut fixture = Fixture::new(60);
+    fixture.open(&["all-time"]);
+    (0..10).for_each(|_| fixture.play());
+    let now_ms = FROM_MS + i64::from(fixture.step) * 120_000;
+    fixture.state().tick(now_ms, now_ms).expect("a store");
+    fixture.state().commit().expect("a store");
+    fixture.begin();
+    (1..1_000).find(|_| fixture.step()).expect("an end");
+    fixture.check();
+}
+
 #[test]
 fn type_added_during_recomputation_is_complete() {
     let mut fixture = Fixture::new(60);

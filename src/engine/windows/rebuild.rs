@@ -90,8 +90,10 @@ impl GlobalState {
         self.pending.meta = true;
     }
 
+    /// Also a changed type whose rebuild has not begun: a log may be applied before.
     fn has_rebuilding_type(&self, window: WindowKey) -> bool {
-        self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind)
+        self.changed_types.contains(&window.kind)
+            || self.meta.types.iter().any(|state| state.rebuilding && state.kind == window.kind)
     }
 
     /// Whether a window is being rebuilt and has begun.

@@ -268,6 +268,7 @@ fn window_with_new_boundaries_starts_empty() {
             "restarted" => case.restart(),
             _ => case.reload(),
         }
+        case.state().engine.start_types_empty();
         assert!(case.windows("12", WindowPhase::Closed).is_empty());
         if how == "not yet swept" {
             // Records of the old window exist: the new one waits until they are swept.
