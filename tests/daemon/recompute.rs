@@ -278,9 +278,18 @@ fn log_of_a_running_daemon_is_recomputed() {
     fleet.urls().iter().for_each(|url| _ = check_server(&sandbox, &["--weeks", "1"], url, [&before, &after]));
 }
 
+/// What happens while windows are recomputed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    Nothing,
+    Kill,
+    /// The rules change once more.
+    Reload,
+}
+
 /// Sets other rules, has the daemon apply them to the running windows, and checks that its rankings are those of
-/// a replay that has had these rules from the beginning. `interrupt`: the daemon is killed at once.
-fn check_applied(interrupt: bool) {
+/// a replay that has had the last rules from the beginning.
+fn check_applied(meanwhile: Meanwhile) {
     let windows = "[boards]\nwindows = [\"all-time\"]\n";
     let sandbox = Sandbox::new(windows);
     let fleet = fleet(6, 5, 60.0, FaultShares::default());
@@ -297,7 +306,7 @@ fn check_applied(interrupt: bool) {
     assert!(done.err.contains(refusal), "{}", done.err);
     assert_eq!(done.out, "", "nothing is computed before");
     sandbox.ok(["reload"]);
-    if interrupt {
+    if meanwhile == Meanwhile::Kill {
         let rows = sandbox.json(["recompute", "--weeks", "1", "--apply"]);
         let last = rows.last().expect("an answer");
         assert!(last.to_string().contains("all-time"), "{rows:?}");
@@ -309,11 +318,29 @@ fn check_applied(interrupt: bool) {
         assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     }
     let finished = "windows were rebuilt from the log";
-    if interrupt {
-        daemon.kill();
-        daemon = sandbox.start();
+    let is_recomputing = || sandbox.status()["engine"]["rebuilding"] != json!([]);
+    match meanwhile {
+        Meanwhile::Nothing => {}
+        Meanwhile::Kill => {
+            daemon.kill();
+            daemon = sandbox.start();
+        }
+        Meanwhile::Reload => {
+            let mut k = 90;
+            wait_until("rules change before the recomputation ends", || {
+                k += 1;
+                sandbox.configure(&changed.replace("90.0", &format!("{k}.0")));
+                sandbox.ok(["reload"]);
+                let is_early = is_recomputing();
+                if !is_early {
+                    sandbox.ok(["recompute", "--weeks", "1", "--apply"]);
+                }
+                is_early
+            });
+        }
     }
     daemon.wait_for_log(finished);
+    wait_until("the windows are recomputed", || !is_recomputing());
     let before = rounds(&sandbox);
     wait_until("more rounds have ended", || rounds(&sandbox) > before + 2);
     daemon.stop();
@@ -343,12 +370,17 @@ fn check_applied(interrupt: bool) {
 
 #[test]
 fn other_rules_are_applied_to_running_windows() {
-    check_applied(false);
+    check_applied(Meanwhile::Nothing);
 }
 
 #[test]
 fn recomputation_continues_after_a_kill() {
-    check_applied(true);
+    check_applied(Meanwhile::Kill);
+}
+
+#[test]
+fn rules_changed_during_a_recomputation_hold_for_all_of_it() {
+    check_applied(Meanwhile::Reload);
 }
 
 /// Segments are removed after the recomputation has begun; another engine of a cluster may have fewer, too.

@@ -24,8 +24,15 @@ impl EngineThread {
         } else {
             self.commit()?;
             self.state.engine.reload(engine);
-            self.log.set_settings(self.state.engine.model().now_ms(), config.log_settings());
-            notes.extend(self.plan_window_types()?);
+            let settings = config.log_settings();
+            let has_other_settings = settings != *self.log.settings();
+            self.log.set_settings(self.state.engine.model().now_ms(), settings);
+            let planned = self.plan_window_types()?;
+            if planned.is_none() && has_other_settings && self.rebuilder.is_running() {
+                // The running one would bring back rows by the settings before.
+                self.rebuild()?;
+            }
+            notes.extend(planned);
         }
         self.log.set_retention(config.log_retention());
         self.checkpoints.reconfigure(&config.store);
