@@ -155,6 +155,14 @@ impl Fixture {
         rebuilder.import_step(state, log).expect("a step")
     }
 
+    /// Whether the first player of a list has a row in the window of all time.
+    fn has_row(&self, server: u32, step: u32) -> bool {
+        let (name, _) = list(server, step).swap_remove(0);
+        let store = &self.state.as_ref().expect("it is open").store;
+        let named = |player| store.player_record(player).expect("a store").expect("a player").name.as_str() == name;
+        store.rows(ALL_TIME, ServerKey(server + 1)).expect("a store").into_iter().any(|(player, _)| named(player))
+    }
+
     #[track_caller]
     fn check(&mut self) {
         self.check_window(ALL_TIME);
@@ -371,6 +379,24 @@ fn tag_deleted_and_added_again_during_rebuild_is_another_one() {
     });
     assert!(week > 20);
     assert_eq!(all_time, week);
+}
+
+/// It was known before the log begins, and has no scan in it before it is greylisted.
+#[test]
+fn scans_of_a_server_that_was_greylisted_are_not_in_rebuilt_windows() {
+    let mut fixture = Fixture::new(30);
+    fixture.log.clear();
+    fixture.command(AdminCommand::Greylist { server: url(0), reason: "copies lists".to_owned() });
+    (0..20).for_each(|_| fixture.play());
+    fixture.command(AdminCommand::Lift { server: url(0) });
+    (0..20).for_each(|_| fixture.play());
+    fixture.state().commit().expect("a store");
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    while !fixture.step() {}
+    fixture.state().commit().expect("a store");
+    let has_rows = |step| [0, 1].map(|server| fixture.has_row(server, step));
+    assert_eq!([36, 54].map(has_rows), [[false, true], [true, true]]);
 }
 
 /// A server introduces at most four names a day. On three days before the log begins it has introduced ten.

@@ -198,14 +198,10 @@ pub(super) fn apply_to_servers(state: &mut State, event: &LogEvent, tag_changes:
             let tags = if has_tags { tags.clone() } else { Vec::new() };
             state.apply_command(*t_ms, &AdminCommand::Add { server: server.clone(), tags, import: false }).map(drop)
         }
-        AdminCommand::Tag { server, .. } if has_tags => {
-            // It may be unknown here: no scan in the log yet.
-            let add = AdminCommand::Add { server: server.clone(), tags: Vec::new(), import: false };
-            state.apply_command(*t_ms, &add)?;
-            state.apply_command(*t_ms, command).map(drop)
-        }
-        AdminCommand::DropTag { .. } if has_tags => state.apply_command(*t_ms, command).map(drop),
-        AdminCommand::Remove { .. }
+        AdminCommand::Tag { .. } | AdminCommand::DropTag { .. } if !has_tags => Ok(()),
+        AdminCommand::Tag { .. }
+        | AdminCommand::DropTag { .. }
+        | AdminCommand::Remove { .. }
         | AdminCommand::Greylist { .. }
         | AdminCommand::Lift { .. }
         | AdminCommand::Trust { .. }

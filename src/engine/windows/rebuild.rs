@@ -196,12 +196,10 @@ impl ReadModel {
         EngineSettings { windows, archive_enabled: false, outbox_full: false, ..(**settings).clone() }
     }
 
-    /// The servers that the second engine knows at its start: those with tags, because it computes
-    /// ratings for the tags of that moment, those that are exempt from checks, and greylisted ones. It applies later
-    /// changes of tags itself.
+    /// The servers that the second engine knows at its start: all, because commands of the log name them. It computes
+    /// ratings for the tags of that moment, and applies later changes of tags itself.
     pub fn rebuilt_servers(&self) -> Vec<KnownServer> {
-        let servers = self.servers.iter().map(|(_, it)| self.global.known_server(it));
-        servers.filter(|it| !it.tags.is_empty() || !it.exempt.is_empty() || it.greylist_reason.is_some()).collect()
+        self.servers.iter().map(|(_, it)| self.global.known_server(it)).collect()
     }
 
     /// What is known of the servers that are not removed, of at most `most` keys.
