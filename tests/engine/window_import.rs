@@ -8,7 +8,7 @@ use crate::scans;
 use clqd::board::window::WindowTypes;
 use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
-use clqd::log::{HistoryWriter, LogEvent, WriterSettings};
+use clqd::log::{HistoryWriter, LogEvent, RecordedSettings, WriterSettings};
 use clqd::model::calendar::{Calendar, DAY_MS};
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
@@ -397,6 +397,31 @@ fn scans_of_a_server_that_was_greylisted_are_not_in_rebuilt_windows() {
     fixture.state().commit().expect("a store");
     let has_rows = |step| [0, 1].map(|server| fixture.has_row(server, step));
     assert_eq!([36, 54].map(has_rows), [[false, true], [true, true]]);
+}
+
+/// It was greylisted before the log begins, and then for another reason.
+#[test]
+fn server_with_another_reason_was_greylisted_before() {
+    let mut fixture = Fixture::new(0);
+    let greylist = |reason: &str| AdminCommand::Greylist { server: url(0), reason: reason.to_owned() };
+    fixture.command(AdminCommand::Add { server: url(0), tags: Vec::new(), import: false });
+    fixture.command(greylist("copies lists"));
+    let known = fixture.state().engine.model().servers_for_log(ServerKey(1), 1).next().expect("a server");
+    fixture.log = vec![
+        LogEvent::Settings { t_ms: FROM_MS, settings: RecordedSettings::default() },
+        LogEvent::Known { t_ms: FROM_MS, server: known },
+    ];
+    (0..20).for_each(|_| fixture.play());
+    fixture.command(greylist("invents players"));
+    (0..20).for_each(|_| fixture.play());
+    fixture.command(AdminCommand::Lift { server: url(0) });
+    (0..20).for_each(|_| fixture.play());
+    fixture.state().commit().expect("a store");
+    fixture.state().engine.reload(settings(&["all-time"]));
+    fixture.begin();
+    while !fixture.step() {}
+    fixture.state().commit().expect("a store");
+    assert_eq!([6, 30, 54].map(|step| fixture.has_row(0, step)), [false, false, true]);
 }
 
 /// A server introduces at most four names a day. On three days before the log begins it has introduced ten.

@@ -105,19 +105,19 @@ impl ReplayJob {
         Ok(())
     }
 
-    /// The servers that were greylisted when the log begins. These are the servers whose first greylist
-    /// command in the log lifts the greylisting, and servers without such a command that are greylisted
-    /// now.
+    /// The servers that were greylisted when the log begins. These are the servers that its first list of known servers
+    /// has as greylisted, or whose first greylist command, if it comes before, lifts the greylisting; and those with
+    /// neither that are greylisted now.
     fn greylisted_before(&self) -> anyhow::Result<Vec<ServerUrl>> {
         let mut is_greylisted: BTreeMap<ServerUrl, bool> = BTreeMap::new();
         let mut note = |event| {
-            if let LogEvent::Command { command, .. } = event {
-                match command {
-                    AdminCommand::Greylist { server, .. } => _ = is_greylisted.entry(server).or_insert(false),
-                    AdminCommand::Lift { server } => _ = is_greylisted.entry(server).or_insert(true),
-                    _ => {}
-                }
-            }
+            let (server, was_greylisted) = match event {
+                LogEvent::Known { server, .. } => (server.url, server.greylist_reason.is_some()),
+                LogEvent::Command { command: AdminCommand::Greylist { server, .. }, .. } => (server, false),
+                LogEvent::Command { command: AdminCommand::Lift { server }, .. } => (server, true),
+                _ => return Ok(()),
+            };
+            is_greylisted.entry(server).or_insert(was_greylisted);
             Ok(())
         };
         self.each_of_history(&mut note)?;
