@@ -259,6 +259,9 @@ async fn restored_state_equals_the_lost_one() {
     assert_eq!(state.engine.model().now_ms(), lost.engine.model().now_ms());
     assert_eq!((state.engine.model().archive_id(), state.engine.model().resync_position()), (Some(77), None));
     assert_eq!(state.store.outbox_len(), 0, "there is nothing to archive");
+    state.handle(Event::Tick { now_ms: lost_now(&lost) }).unwrap();
+    state.commit().unwrap();
+    assert_eq!(state.store.outbox_len(), 0, "the boards of closed weeks have been published");
 
     // Rows, positions, steps, maps and ranks.
     let (found, wanted) = (values(&mut state), values(&mut lost));

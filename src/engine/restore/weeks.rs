@@ -84,6 +84,10 @@ impl StateRestore {
         for week in std::mem::take(&mut self.weeks) {
             let phase = if week.is_open { WeekPhase::Running } else { WeekPhase::Closed };
             self.meta.weeks.push(WeekState { week: week.week, phase });
+            if !week.is_open {
+                // The archive has its boards, and those of this state would have estimated ratings.
+                self.meta.ended.push(week.week.into());
+            }
             if week.is_open && newest_closed > Some(week.week) {
                 self.meta.reopened_weeks.push(week.week);
             }
