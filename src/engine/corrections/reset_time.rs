@@ -38,6 +38,8 @@ impl Engine {
         }
         self.model.global.meta.now_ms = now_ms;
         self.model.global.pending.meta = true;
+        // Windows that expired by the wrong clock may open again.
+        self.drop_rows_of_deleted_windows();
         self.model.global.forget_early_ends();
         self.model.global.current_windows = windows::current::CurrentWindows::default();
         self.model.global.begin_session_generation();

@@ -40,13 +40,16 @@ impl Engine {
     /// Deletes windows; other windows with the same keys may open later.
     pub(super) fn delete_windows(&mut self, deleted: &[WindowKey]) {
         deleted.iter().for_each(|window| self.model.global.delete_window(*window));
-        if deleted.is_empty() {
-            return;
+        if !deleted.is_empty() {
+            self.drop_rows_of_deleted_windows();
         }
-        // A new window with the same key must not continue the rows that presences hold.
+    }
+
+    /// A new window with the key of a deleted one must not continue the rows that presences hold.
+    pub(super) fn drop_rows_of_deleted_windows(&mut self) {
         for (server, server_state) in self.model.servers.iter_mut() {
             // Views hold all records: one that is borrowed to be changed is copied.
-            let is_deleted = |(window, _): &(WindowKey, _)| deleted.contains(window);
+            let is_deleted = |(window, _): &(WindowKey, _)| !self.model.global.is_kept(*window);
             if !server_state.record.presences().any(|presence| presence.rows.iter().any(is_deleted)) {
                 continue;
             }
@@ -80,7 +83,7 @@ impl Engine {
                 .map(|state| WindowKey::from(state.week)),
         );
         deleted.sort_unstable();
-        deleted.iter().for_each(|window| self.model.global.delete_window(*window));
+        self.delete_windows(&deleted);
         deleted
     }
 }

@@ -291,6 +291,22 @@ fn window_with_new_boundaries_starts_empty() {
 }
 
 #[test]
+fn window_that_expired_by_a_wrong_clock_begins_empty() {
+    let mut case = Case::new("UTC", &["hour keep=1"]);
+    let t = ms("2026-11-18T10:10:00Z");
+    play(&mut case, t, A, &[("ann", 9), ("bob", 7)]);
+    (1..4).for_each(|hours| case.settle(t + hours * HOUR_MS));
+    assert_eq!(case.windows("hour", WindowPhase::Closed).last().unwrap(), "2026-11-18T12Z");
+    let state = case.state();
+    state.engine.reset_time(&state.store, t + 3 * MINUTE_MS).unwrap();
+    case.settle(t + 3 * MINUTE_MS);
+    // They have never left.
+    case.scan(t + 4 * MINUTE_MS, A, &[("ann", 10), ("bob", 7)]);
+    assert_eq!(case.points("game:baseq3", "2026-11-18T10Z"), points(&[("ann", 1), ("bob", 0)]));
+    assert_eq!(case.points("game:baseq3", "2026-W47"), points(&[("ann", 10), ("bob", 7)]));
+}
+
+#[test]
 fn delete_before_deletes_windows_that_ended_before() {
     let mut case = Case::new("UTC", &["hour keep=0", "day keep=0", "all-time"]);
     let t = ms("2026-11-15T22:10:00Z"); // Sunday
