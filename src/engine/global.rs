@@ -152,4 +152,24 @@ impl GlobalState {
             BestPositions::known_since(since)
         }))
     }
+
+    /// Removes the positions of a week from the best ones of a player.
+    pub(super) fn remove_best(
+        &mut self,
+        source: &dyn StateReader,
+        week: WeekKey,
+        server: ServerKey,
+        player: PlayerKey,
+    ) -> Result<(), ReadError> {
+        let best = match self.pending.best.get(&(server, player)) {
+            Some(best) => Some(best.clone()),
+            None => source.best(server, player)?,
+        };
+        if let Some(mut best) = best
+            && best.remove_week(week)
+        {
+            self.pending.best.insert((server, player), best);
+        }
+        Ok(())
+    }
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::scans;
-use clqd::engine::{EngineSettings, Event, Outcome};
+use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::fleet::rng::{RngExt, SplitMix64};
 use clqd::fleet::{SimulatedHistory, World, WorldSettings, address};
 use clqd::model::calendar::HOUR_MS;
-use clqd::model::{ArchiveJob, OutboxKey, Ranking, Scope, ServerUrl};
+use clqd::model::rebuild::{RebuildStep, RebuiltServer};
+use clqd::model::{ArchiveJob, OutboxKey, Ranking, Scope, ServerKey, ServerUrl};
 use clqd::state::State;
 use clqd::store::StoreSettings;
 use clqd::view::board::{BoardQuery, BoardSelector};
@@ -373,13 +374,13 @@ fn scans_count_immediately_after_time_reset() {
     assert_eq!(state.engine.next_due_ms().map(|due_ms| due_ms < state.engine.model().now_ms() + 600_001), Some(true));
     synthetic::close_all(&mut state, synthetic::end_ms(0));
     let archived = archived(&mut state);
-    let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: clqd::model::ServerKey(1) }] else {
+    let ArchiveJob::Week(job) = &archived[&OutboxKey::Week { week: key(0), server: ServerKey(1) }] else {
         panic!("a week");
     };
     let measured_ms_max = job.rows.iter().map(|row| row.measured_ms).max().unwrap();
     // Two visits of at most two hours each.
     assert!((2 * HOUR_MS as u64..=4 * HOUR_MS as u64).contains(&measured_ms_max), "{measured_ms_max}");
-    let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(clqd::model::ServerKey(1))] else {
+    let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(ServerKey(1))] else {
         panic!("a server")
     };
     let series = server.series.as_ref().unwrap();
@@ -418,6 +419,35 @@ fn greylisted_server_leaves_the_boards_of_a_reopened_week() {
     });
     let best = best.expect("the archive has the positions of before");
     assert!(best.best.len() == 6 && best.best.iter().all(|best| best.three.iter().all(Vec::is_empty)), "{best:?}");
+}
+
+/// The week was closed too early by the clock. It is recomputed, and a player has no row any more.
+#[test]
+fn row_removed_from_a_reopened_week_leaves_no_best_positions() {
+    use synthetic::{GAME, close_all, end_ms, play, url, week};
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut state = open(dir.path(), 1_000);
+    play(&mut state, 1, 6, 0, 0..120);
+    let now_ms = state.engine.model().now_ms();
+    close_all(&mut state, end_ms(0));
+    state.engine.reset_time(&state.store, now_ms).unwrap();
+    close_all(&mut state, now_ms);
+    let of_server = RebuiltServer {
+        window: week().into(),
+        server: url(1),
+        rows: Vec::new(),
+        removed: vec![(GAME.to_owned(), "player 1".into())],
+        maps: Vec::new(),
+    };
+    let windows = state.engine.model().recomputable_windows(i64::MIN);
+    for step in [RebuildStep::Begin { windows }, RebuildStep::Server(Box::new(of_server)), RebuildStep::End {}] {
+        state.apply_rebuild(&step).unwrap();
+    }
+    close_all(&mut state, end_ms(0));
+    let best = state.store.best_after(ServerKey(1), None, usize::MAX).unwrap();
+    let without = best.iter().filter(|(_, best)| best.top_three().iter().all(|three| three.is_empty())).count();
+    assert_eq!((best.len(), without), (6, 1));
 }
 
 /// A replay commits rarely: a reopened week must close in it with the same events.

@@ -362,15 +362,7 @@ impl Engine {
         for &(player, _) in &rows {
             self.model.global.delete_row(source, RowKey { window, server, player })?;
             // The server may have been closed with them before it was greylisted.
-            let best = match self.model.global.pending.best.get(&(server, player)) {
-                Some(best) => Some(best.clone()),
-                None => source.best(server, player)?,
-            };
-            if let Some(mut best) = best
-                && best.remove_week(week)
-            {
-                self.model.global.pending.best.insert((server, player), best);
-            }
+            self.model.global.remove_best(source, week, server, player)?;
             let Some(game) = self.model.global.player_record(source, player)?.map(|record| record.game) else {
                 continue;
             };

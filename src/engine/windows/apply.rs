@@ -91,6 +91,10 @@ impl Engine {
         if let Some(week) = window.week() {
             self.replace_maps(week, server, maps);
             self.model.global.enqueue(OutboxKey::Week { week, server });
+            // The archive still has the positions that removed players had before it was reopened.
+            if !removed.is_empty() && self.model.global.meta.reopened_weeks.contains(&week) {
+                self.model.global.enqueue_best_positions(source, server)?;
+            }
         }
         self.model.global.server_changed(server);
         Ok(())
@@ -109,6 +113,9 @@ impl Engine {
             presence.rows.retain(|(held, _)| *held != window);
         }
         self.model.global.delete_row(source, key)?;
+        if let Some(week) = window.week() {
+            self.model.global.remove_best(source, week, server, player)?;
+        }
         let Some(record) = self.model.global.player_record(source, player)? else { return Ok(()) };
         self.model.global.board_cache.mark_dirty(window, player);
         let has_no_rows = self.model.global.change_player_window(source, window, record.game, player, |it| {
