@@ -69,10 +69,6 @@ impl WeekClose {
         WeekClose::new(self.week, self.closed.last().copied().into_iter().collect())
     }
 
-    fn is_for(&self, week: WeekKey) -> bool {
-        self.week == week
-    }
-
     /// Restarts closing the current server from its first row: a correction has changed its
     /// rows or their order.
     fn restart(&mut self) {

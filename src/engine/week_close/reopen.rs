@@ -81,7 +81,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn begin_reopening(&mut self, week: WeekKey) {
-        self.model.week_close.take_if(|closing| closing.is_for(week));
+        self.model.week_close.take_if(|closing| closing.week == week);
         // It holds the positions of a closed week.
         self.drop_large_weeks();
         self.model.global.set_week_phase(week, WeekPhase::Reopening);

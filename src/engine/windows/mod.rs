@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::{Engine, GlobalState, StoreReader};
 use crate::model::calendar::WEEK_MS;
 use crate::model::commit::{WeekPhase, WeekState, WindowState};
-use crate::model::{OutboxKey, WeekKey, WindowKey, WindowType};
+use crate::model::{OutboxKey, WindowKey, WindowType};
 
 /// A week is closed this long after its end, so that replies in flight are still credited to
 /// it.
@@ -122,13 +122,10 @@ impl GlobalState {
             self.pending.meta = true;
             return self.board_cache.insert_empty(window);
         };
-        if self.week_is_new(week) {
+        let is_new = self.meta.weeks.last().is_none_or(|last| last.week < week);
+        if is_new {
             self.board_cache.insert_empty(window);
         }
-    }
-
-    fn week_is_new(&self, week: WeekKey) -> bool {
-        self.meta.weeks.last().is_none_or(|last| last.week < week)
     }
 
     /// Whether a window is closed. Weeks have separate phases.
