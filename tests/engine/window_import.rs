@@ -10,6 +10,7 @@ use clqd::daemon::window_rebuild::{RebuildPaths, Rebuilder, plan_window_types};
 use clqd::engine::{EngineSettings, Event, Outcome, StateReader};
 use clqd::log::{HistoryWriter, LogEvent, RecordedSettings, WriterSettings};
 use clqd::model::calendar::{Calendar, DAY_MS};
+use clqd::model::commit::WindowState;
 use clqd::model::rebuild::RebuildStep;
 use clqd::model::row::{PlayerRow, Rating};
 use clqd::model::{AdminCommand, PlayerKey, ServerKey, ServerUrl, Snapshot, WindowKey, WindowType};
@@ -277,6 +278,19 @@ fn type_added_before_the_log_is_applied_is_complete() {
     fixture.begin();
     (1..1_000).find(|_| fixture.step()).expect("an end");
     fixture.check();
+}
+
+/// The log has the whole rebuild of one type, and the config has another one, too.
+#[test]
+fn type_added_before_the_end_of_a_rebuild_is_applied_is_still_rebuilt() {
+    let mut fixture = Fixture::new(60);
+    fixture.open(&["all-time", "month"]);
+    let span = settings(&["all-time"]).windows.span(ALL_TIME).expect("it is configured");
+    let windows = vec![WindowState { window: ALL_TIME, start_ms: span.start, end_ms: span.end }];
+    for step in [RebuildStep::Begin { windows }, RebuildStep::End {}] {
+        fixture.state().apply_rebuild(&step).expect("a store");
+    }
+    assert_eq!(fixture.state().engine.model().types_to_rebuild(), [WindowType::MONTH]);
 }
 
 #[test]

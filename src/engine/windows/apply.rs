@@ -63,6 +63,8 @@ impl Engine {
         // Those that have ended are published again: the archive may have got a part of their boards.
         let imported = std::mem::take(&mut global.meta.importing);
         global.enqueue_boards_of_ended(|window| imported.contains(&window));
+        // A log that is applied after a start may end the rebuild of some types; others are new in the config.
+        global.changed_types.retain(|kind| imported.iter().all(|window| window.kind != *kind));
         self.finish_rebuild();
     }
 

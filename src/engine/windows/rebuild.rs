@@ -226,6 +226,7 @@ impl Engine {
         let of_types = |window: &WindowKey| self.model.global.is_rebuilding(*window);
         let deleted: Vec<WindowKey> = self.model.global.meta.importing.iter().copied().filter(of_types).collect();
         self.delete_windows(&deleted);
+        self.model.global.changed_types.clear();
         self.finish_rebuild();
     }
 
@@ -244,10 +245,12 @@ impl Engine {
         self.model.global.current_windows = CurrentWindows::default();
     }
 
+    /// All types but those that are still to be planned have their windows.
     pub(super) fn finish_rebuild(&mut self) {
-        self.model.global.changed_types.clear();
-        self.model.global.meta.types = self.model.global.types_of_settings();
-        self.model.global.pending.meta = true;
-        self.model.global.current_windows = CurrentWindows::default();
+        let global = &mut self.model.global;
+        global.meta.types = global.types_of_settings();
+        global.meta.types.retain(|state| !global.changed_types.contains(&state.kind));
+        global.pending.meta = true;
+        global.current_windows = CurrentWindows::default();
     }
 }
