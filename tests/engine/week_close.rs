@@ -380,9 +380,7 @@ fn scans_count_immediately_after_time_reset() {
     let measured_ms_max = job.rows.iter().map(|row| row.measured_ms).max().unwrap();
     // Two visits of at most two hours each.
     assert!((2 * HOUR_MS as u64..=4 * HOUR_MS as u64).contains(&measured_ms_max), "{measured_ms_max}");
-    let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(ServerKey(1))] else {
-        panic!("a server")
-    };
+    let ArchiveJob::Server(server) = &archived[&OutboxKey::Server(ServerKey(1))] else { panic!("a server") };
     let series = server.series.as_ref().unwrap();
     let last_ms = MONDAY_MS + 240 * 60_000;
     assert_eq!(series.newest_ten_minutes_ms, (last_ms / 600_000 - 1) * 600_000);
