@@ -118,6 +118,16 @@ impl Store {
     }
 }
 
+impl StoreError {
+    /// The error of a backup by a running daemon.
+    pub fn of_running_daemon(self) -> StoreError {
+        match checkpoint::lost_file(&self) {
+            Some(path) => StoreError::DamagedWhileRunning { path: path.to_owned() },
+            None => self,
+        }
+    }
+}
+
 impl BackupSource {
     /// Writes a backup. `dir` must not exist, or be empty. Fails rather than leave less than `reserve_bytes`
     /// free on its disk, and when `is_cancelled` is set.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::keys;
 use super::layout::{OLDEST, VERSION};
-use super::{checkpoint, keys};
 use crate::engine::ReadError;
 
 #[derive(Debug, thiserror::Error)]
@@ -126,14 +126,6 @@ impl StoreError {
     /// The message and those of its causes, for a log line.
     pub fn with_causes(&self) -> String {
         anyhow::Chain::new(self).map(ToString::to_string).collect::<Vec<_>>().join(": ")
-    }
-
-    /// The error of a backup by a running daemon.
-    pub fn of_running_daemon(self) -> StoreError {
-        match checkpoint::lost_file(&self) {
-            Some(path) => StoreError::DamagedWhileRunning { path: path.to_owned() },
-            None => self,
-        }
     }
 
     /// The same error, naming `original` instead of its copy.
