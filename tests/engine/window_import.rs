@@ -126,7 +126,7 @@ impl Fixture {
             disk_free_bytes_min: 0,
         };
         // Without, running windows are recomputed.
-        if let Some((step, _)) = plan_window_types(&self.state().engine, &paths.log) {
+        if let Some((step, _)) = plan_window_types(&self.state().engine, &paths.log).expect("a log") {
             self.state().apply_rebuild(&step).expect("a store");
         }
         let mut rebuilder = Rebuilder::new(&paths);
