@@ -233,7 +233,7 @@ impl EngineLoop {
             if rebuild_began.is_none() && began.elapsed() >= IDLE_BEFORE_AND_AFTER {
                 self.commit()?;
                 self.state.engine.reload(after.clone());
-                let planned = plan_window_types(&self.state.engine, &self.place.log);
+                let planned = plan_window_types(&self.state.engine, &self.place.log)?;
                 let (step, note) = planned.expect("the types have changed");
                 self.state.apply_rebuild(&step)?;
                 println!("{note}");
